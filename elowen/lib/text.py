@@ -1,0 +1,21 @@
+"""Small rules about text."""
+
+
+def unstorable(text: str) -> str | None:
+    """Say why PostgreSQL or UTF-8 cannot hold this text, or return None."""
+    if "\x00" in text:
+        return "The NUL character cannot be stored."
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "A lone surrogate is not a character; send complete Unicode text."
+    return None
+
+
+def byte_length(text: str) -> int:
+    return len(text.encode())
+
+
+def escape_like(text: str) -> str:
+    """Make `%`, `_` and the backslash stand for themselves in a LIKE pattern."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
