@@ -112,6 +112,16 @@ SECURE_CSP = {
     "frame-ancestors": [CSP.NONE],
 }
 
+# Whether there is HTTPS in front is the operator's to say (ELOWEN_HTTPS); subdomains are not ours to bind.
+SILENCED_SYSTEM_CHECKS = [
+    "security.W004",
+    "security.W005",
+    "security.W008",
+    "security.W012",
+    "security.W016",
+    "security.W021",
+]
+
 # Bodies of requests: a batch of long memories fits; anything larger is a 413.
 DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("ELOWEN_MAX_REQUEST_BYTES", 8_000_000, low=1_000_000, high=64_000_000)
 APPEND_SLASH = False
@@ -187,10 +197,11 @@ EMBEDDER = env_choice("ELOWEN_EMBEDDER", "english", ("english", "multilingual"))
 EMBEDDING_KEY = env_secret("ELOWEN_EMBEDDING_KEY")
 ALLOW_LINK_LOCAL = env_bool("ELOWEN_ALLOW_LINK_LOCAL")
 
-LOGGING = {
+LOGGING: dict[str, object] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "loggers": {"django-q": {"level": "WARNING"}},  # several lines a task otherwise
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {
         "handlers": ["console"],

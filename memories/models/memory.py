@@ -3,6 +3,8 @@ from typing import Self
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import models
 from django.db.models import CheckConstraint, F, Func, GeneratedField, Index, Q
+from django.db.models.functions import Length
+from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
 
 from memories.importance import DEFAULT_IMPORTANCE, MAX_IMPORTANCE, MIN_IMPORTANCE
@@ -11,11 +13,6 @@ from memories.models.category import Category
 
 MAX_BODY_CHARS = 100_000
 MAX_KIND_CHARS = 40
-
-
-class OctetLength(Func):
-    function = "octet_length"
-    output_field = models.IntegerField()
 
 
 class InArray(Func):
@@ -68,7 +65,7 @@ class Memory(models.Model):
     )
     body = models.TextField()
     body_bytes = GeneratedField(
-        expression=OctetLength("body"), output_field=models.IntegerField(), db_persist=True
+        expression=Func("body", function="octet_length"), output_field=models.IntegerField(), db_persist=True
     )
     kind = models.CharField(max_length=MAX_KIND_CHARS, default="fact")
     importance = models.PositiveSmallIntegerField(default=DEFAULT_IMPORTANCE, db_default=DEFAULT_IMPORTANCE)
@@ -85,6 +82,7 @@ class Memory(models.Model):
 
     class Meta:
         verbose_name_plural = "memories"
+        permissions = [("view_memory_body", "Can read the bodies of other people's memories")]
         indexes = [
             # None of them holds use_count or last_used_at: a use must stay a cheap, index-free update.
             Index(fields=["owner", "status", "-updated_at", "-id"], name="memory_by_owner"),
@@ -95,11 +93,14 @@ class Memory(models.Model):
                 condition=Q(importance__range=(MIN_IMPORTANCE, MAX_IMPORTANCE)), name="importance_in_range"
             ),
             CheckConstraint(condition=Q(status__in=["active", "archived", "deleted"]), name="known_status"),
-            CheckConstraint(condition=Q(source__in=["user", "agent", "merge", "import"]), name="known_source"),
             CheckConstraint(
-                condition=Q(body__length__range=(1, MAX_BODY_CHARS)), name="body_length_in_range"
+                condition=Q(source__in=["user", "agent", "merge", "import"]), name="known_source"
             ),
-            CheckConstraint(condition=Q(kind__length__gte=1), name="kind_not_empty"),
+            CheckConstraint(
+                condition=~Q(body="") & LessThanOrEqual(Length("body"), MAX_BODY_CHARS),
+                name="body_length_in_range",
+            ),
+            CheckConstraint(condition=~Q(kind=""), name="kind_not_empty"),
         ]
 
     def __str__(self) -> str:
@@ -109,7 +110,7 @@ class Memory(models.Model):
 class BodyHash(models.Model):
     """The identity of a memory's body. A missing row means: not indexed yet."""
 
-    memory = models.OneToOneField(Memory, models.DB_CASCADE, primary_key=True, related_name="body_hash")
+    memory = models.OneToOneField(Memory, models.CASCADE, primary_key=True, related_name="body_hash")
     sha256 = models.BinaryField(max_length=32)
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from memories.models.memory import Memory
 class MemoryUse(models.Model):
     """One delivery of a memory to a reader's model; nothing that ties it to a conversation. Kept 90 days."""
 
-    memory = models.ForeignKey(Memory, models.DB_CASCADE, related_name="uses", db_index=False)
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="uses", db_index=False)
     account = models.ForeignKey(Account, models.CASCADE, related_name="uses", db_index=False)  # the reader
     used_at = models.DateTimeField(default=timezone.now)
 

@@ -1,0 +1,50 @@
+from collections.abc import Callable
+
+import pytest
+from django.conf import LazySettings
+from rest_framework.test import APIClient
+
+from memories.actions.keys import issue_key
+from memories.models import Account
+from tests.factories import AccountFactory
+
+type Api = Callable[..., APIClient]
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(settings: LazySettings) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def ada(db: None) -> Account:
+    """The owner of what a test looks at."""
+    account: Account = AccountFactory.create(username="ada")
+    return account
+
+
+@pytest.fixture
+def ben(db: None) -> Account:
+    """Somebody who shares a project with Ada."""
+    account: Account = AccountFactory.create(username="ben")
+    return account
+
+
+@pytest.fixture
+def cleo(db: None) -> Account:
+    """A stranger."""
+    account: Account = AccountFactory.create(username="cleo")
+    return account
+
+
+@pytest.fixture
+def api() -> Api:
+    """Return a client that speaks with a key of the given account."""
+
+    def client(account: Account, scopes: tuple[str, ...] = ("read", "write")) -> APIClient:
+        issued = issue_key(account=account, name="test", scopes=scopes)
+        client = APIClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {issued.secret}")
+        return client
+
+    return client
