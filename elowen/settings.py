@@ -149,7 +149,6 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["elowen.lib.rest.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "elowen.lib.rest.AlwaysJSON",
-    "DEFAULT_PAGINATION_CLASS": "elowen.lib.rest.CursorPages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "elowen.api.problem_response",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",

@@ -7,9 +7,9 @@ import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
 from django.conf import settings
+from django.db import migrations, models
 from django.db.models.functions import Length
 from django.db.models.lookups import LessThanOrEqual
-from django.db import migrations, models
 
 
 class Migration(migrations.Migration):

@@ -1,0 +1,57 @@
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from elowen.lib.errors import Refused
+from embeddings import state
+from embeddings.actions import change_config
+from embeddings.config import EmbeddingConfig, load, parse
+from embeddings.serializers import (
+    EmbeddingConfigSerializer,
+    EmbeddingStateSerializer,
+    EmbeddingTestSerializer,
+)
+from memories.models import Account
+from memories.requests import account_of
+
+
+class EmbeddingView(APIView):
+    @extend_schema(operation_id="embedding_read", responses=EmbeddingStateSerializer)
+    def get(self, request: Request) -> Response:
+        """Which model turns memories into vectors, and how much is still to be done."""
+        return Response(state.describe(account_of(request)))
+
+    @extend_schema(
+        operation_id="embedding_change", request=EmbeddingConfigSerializer, responses=EmbeddingStateSerializer
+    )
+    def put(self, request: Request) -> Response:
+        """Change the model, for administrators. Everything is indexed anew in the background."""
+        account = administrator(request)
+        change_config(config=config_in(request), by=account)
+        return Response(state.describe(account))
+
+
+class EmbeddingTestView(APIView):
+    @extend_schema(
+        operation_id="embedding_test",
+        request=EmbeddingConfigSerializer(required=False),
+        responses=EmbeddingTestSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Embed one text, with the settings sent or else the stored ones. Stores nothing."""
+        administrator(request)
+        return Response(state.try_out(config_in(request) if request.data else load()))
+
+
+def administrator(request: Request) -> Account:
+    account = account_of(request)
+    if not account.is_staff:
+        raise Refused("Only administrators may do this.")
+    return account
+
+
+def config_in(request: Request) -> EmbeddingConfig:
+    serializer = EmbeddingConfigSerializer(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return parse(serializer.validated_data)

@@ -1,0 +1,36 @@
+from rest_framework import serializers
+
+from elowen.lib.rest import StrictCharField, StrictIntegerField, StrictSerializer
+from embeddings.config import MAX_MODEL_CHARS, MAX_WIDTH
+
+
+class EmbeddingConfigSerializer(StrictSerializer):
+    """Which model turns memories into vectors. `local` is the bundled model and takes no other key."""
+
+    providerId = serializers.ChoiceField(choices=["local", "endpoint"])
+    model = StrictCharField(max_length=MAX_MODEL_CHARS, allow_blank=True, default="")
+    baseUrl = StrictCharField(max_length=1000, allow_blank=True, default="")
+    dimensions = StrictIntegerField(min_value=1, max_value=MAX_WIDTH, allow_null=True, default=None)
+
+
+class EmbeddingStateSerializer(serializers.Serializer[object]):
+    """The settings, with the space they mean and how much of it is still to be done."""
+
+    providerId = serializers.CharField()
+    model = serializers.CharField()
+    baseUrl = serializers.CharField()
+    dimensions = serializers.IntegerField(allow_null=True)
+    spaceId = serializers.IntegerField()
+    languages = serializers.CharField(allow_null=True, help_text="Of the bundled model; null otherwise.")
+    pending = serializers.IntegerField(help_text="Memories of your own account that wait for a vector.")
+
+
+class EmbeddingTestSerializer(serializers.Serializer[object]):
+    """What embedding one text gave. A failure is an answer as well."""
+
+    ok = serializers.BooleanField()
+    dimensions = serializers.IntegerField(required=False)
+    provider = serializers.CharField(required=False)
+    model = serializers.CharField(required=False)
+    latencyMs = serializers.FloatField(required=False)
+    error = serializers.CharField(required=False)

@@ -1,0 +1,103 @@
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from elowen.lib.errors import NotFound, Refused
+from memories.actions import accounts, keys
+from memories.api.memories import page_reply, validated
+from memories.models import Account, ApiKey
+from memories.requests import account_of
+from memories.serializers import (
+    AccountInput,
+    AccountRow,
+    KeyInput,
+    KeyRow,
+    MeRow,
+    NewKeyRow,
+    SwitchesInput,
+)
+
+
+class IsAdministrator(BasePermission):
+    message = "Only administrators may use this."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return bool(getattr(request.user, "is_staff", False))
+
+
+def issue(request: Request, account: Account) -> Response:
+    data = validated(KeyInput, request.data)
+    scopes = data.get("scopes", ["read", "write"])
+    if isinstance(request.auth, ApiKey) and not set(scopes) <= set(request.auth.scopes):
+        raise Refused("A key cannot make a key that may do more than itself.", field="scopes")
+    issued = keys.issue_key(
+        account=account, name=data["name"], scopes=scopes, expires_at=data.get("expiresAt")
+    )
+    row: dict[str, Any] = {**KeyRow(issued.key).data, "secret": issued.secret}
+    return Response(row, status=201, headers={"Cache-Control": "no-store"})
+
+
+class Me(APIView):
+    @extend_schema(operation_id="me_get", responses=MeRow)
+    def get(self, request: Request) -> Response:
+        return Response(MeRow(account_of(request)).data)
+
+    @extend_schema(operation_id="me_change", request=SwitchesInput, responses=MeRow)
+    def patch(self, request: Request) -> Response:
+        changes = validated(SwitchesInput, request.data)
+        return Response(MeRow(accounts.change_switches(account=account_of(request), changes=changes)).data)
+
+
+class KeyList(APIView):
+    @extend_schema(operation_id="key_list", responses=page_reply("KeyPage", KeyRow))
+    def get(self, request: Request) -> Response:
+        found = ApiKey.objects.filter(account=account_of(request)).order_by("-pk")
+        return Response({"results": KeyRow(found, many=True).data, "next": None, "previous": None})
+
+    @extend_schema(operation_id="key_create", request=KeyInput, responses={201: NewKeyRow})
+    def post(self, request: Request) -> Response:
+        return issue(request, account_of(request))
+
+
+class KeyDetail(APIView):
+    @extend_schema(operation_id="key_revoke", responses={204: None})
+    def delete(self, request: Request, key_id: int) -> Response:
+        keys.revoke_key(account=account_of(request), key_id=key_id)
+        return Response(status=204)
+
+
+class AdministratorView(APIView):
+    def get_permissions(self) -> list[Any]:
+        return [*super().get_permissions(), IsAdministrator()]
+
+
+class AccountList(AdministratorView):
+    @extend_schema(operation_id="account_list", responses=page_reply("AccountPage", AccountRow))
+    def get(self, request: Request) -> Response:
+        rows = AccountRow(Account.objects.order_by("pk"), many=True).data
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="account_create", request=AccountInput, responses={201: AccountRow})
+    def post(self, request: Request) -> Response:
+        account = accounts.create_account(**validated(AccountInput, request.data))
+        return Response(AccountRow(account).data, status=201)
+
+
+class AccountDetail(AdministratorView):
+    @extend_schema(operation_id="account_deactivate", responses=AccountRow)
+    def delete(self, request: Request, account_id: int) -> Response:
+        """Lock the account out; its memories stay."""
+        return Response(AccountRow(accounts.deactivate_account(account_id=account_id)).data)
+
+
+class AccountKeys(AdministratorView):
+    @extend_schema(operation_id="account_key_create", request=KeyInput, responses={201: NewKeyRow})
+    def post(self, request: Request, account_id: int) -> Response:
+        account = Account.objects.filter(pk=account_id).first()
+        if account is None:
+            raise NotFound
+        return issue(request, account)

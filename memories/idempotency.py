@@ -1,0 +1,91 @@
+"""The same request with the same Idempotency-Key stores once and is answered alike for 24 hours."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from elowen.lib.errors import ElowenError, Invalid
+from elowen.lib.hashing import text_hash
+from elowen.lib.text import unstorable
+from memories.actions.purging import REPLY_HOURS
+from memories.models import IdempotentReply
+from memories.requests import account_of
+
+MAX_KEY_CHARS = 255
+HEADER = "Idempotency-Key"
+
+# Waits for a request with the same key that is still under way, and takes over a key past its time.
+_CLAIM = """
+insert into memories_idempotentreply (account_id, key, request_hash, created_at) values (%s, %s, %s, %s)
+on conflict (account_id, key) do update
+set request_hash = excluded.request_hash, created_at = excluded.created_at, status = null, reply = null
+where memories_idempotentreply.created_at < %s
+returning id
+"""
+
+type Handler = Callable[..., Response]
+
+
+class KeyReused(ElowenError):
+    """This Idempotency-Key was used for another request; take a new one."""
+
+    code = "idempotency_key_reused"
+
+
+def idempotent(handler: Handler) -> Handler:
+    """Make a POST handler honour the Idempotency-Key header, if there is one."""
+
+    @wraps(handler)
+    def once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        key = request.headers.get(HEADER)
+        if key is None:
+            return handler(view, request, *args, **kwargs)
+        _check(key)
+        with transaction.atomic():
+            return _answer(key, handler, view, request, *args, **kwargs)
+
+    return once
+
+
+def _answer(key: str, handler: Handler, view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+    request_hash = _fingerprint(request)
+    claimed = _claim(request, key, request_hash)
+    if claimed is None:
+        return _again(request, key, request_hash)
+    response = handler(view, request, *args, **kwargs)
+    reply = json.loads(view.get_renderers()[0].render(response.data))
+    IdempotentReply.objects.filter(pk=claimed).update(status=response.status_code, reply=reply)
+    return response
+
+
+def _claim(request: Request, key: str, request_hash: bytes) -> int | None:
+    now = timezone.now()
+    values = [account_of(request).pk, key, request_hash, now, now - timedelta(hours=REPLY_HOURS)]
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, values)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def _again(request: Request, key: str, request_hash: bytes) -> Response:
+    first = IdempotentReply.objects.get(account=account_of(request), key=key)
+    if bytes(first.request_hash) != request_hash:
+        raise KeyReused
+    return Response(first.reply, status=first.status)
+
+
+def _fingerprint(request: Request) -> bytes:
+    body = json.dumps(request.data, sort_keys=True)
+    return text_hash(f"{request.method} {request.path}\n{body}")
+
+
+def _check(key: str) -> None:
+    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isprintable() or unstorable(key):
+        raise Invalid(f"A key has 1 to {MAX_KEY_CHARS} printable characters.", field=HEADER)

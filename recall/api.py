@@ -1,0 +1,85 @@
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from elowen.lib.errors import Invalid
+from elowen.lib.hashing import text_hash_hex
+from memories import rows
+from memories.api.memories import MemoryList, validated
+from memories.config import retention_policy
+from memories.models import Memory
+from memories.requests import account_of
+from recall.retrieval import Recall, Version, retrieve
+from recall.scope import recall_scope
+from recall.search import search, similar
+from recall.serializers import RecallReply, RetrieveInput, SimilarInput
+
+PATH_HEADER, DEGRADED_HEADER = "X-Elowen-Recall", "X-Elowen-Degraded"
+ROW = ("id", "owner_id", "category_id", "body", "kind", "importance", "created_at", "updated_at")
+
+
+class Retrieve(APIView):
+    """The memories that matter for a question, inside a count and a byte budget."""
+
+    only_reads = True
+
+    @extend_schema(operation_id="memory_retrieve", request=RetrieveInput, responses=RecallReply)
+    def post(self, request: Request) -> Response:
+        data = validated(RetrieveInput, request.data)
+        account = account_of(request)
+        recall = retrieve(
+            account=account,
+            query=data["query"],
+            scope=recall_scope(account, data.get("projectId")),
+            count=data.get("count"),
+            byte_budget=data.get("byteBudget"),
+            exclude=[Version(one["id"], one.get("bodySha256")) for one in data.get("exclude", [])],
+        )
+        return Response({"memories": recalled_rows(recall)}, headers=headers_of(recall))
+
+
+class Similar(APIView):
+    """Own memories that say nearly the same as a text, to warn before it is stored twice."""
+
+    only_reads = True
+
+    @extend_schema(operation_id="memory_similar", request=SimilarInput, responses=RecallReply)
+    def post(self, request: Request) -> Response:
+        account = account_of(request)
+        found = similar(account, validated(SimilarInput, request.data)["body"])
+        bodies = Memory.objects.owned_by(account).in_bulk([memory_id for memory_id, _ in found])
+        memories = [_row(bodies[pk], cosine, cosine) for pk, cosine in found if pk in bodies]
+        return Response({"memories": memories})
+
+
+class MemoryListWithSearch(MemoryList):
+    """The list, which with `q` finds by meaning and then by words, within the other filters."""
+
+    def browse(self, request: Request, query: dict[str, Any], found: QuerySet[Memory]) -> Response:
+        if "q" not in query:
+            return super().browse(request, query, found)
+        if "cursor" in query:
+            raise Invalid("A search has one page; ask for more with limit.", field="cursor")
+        ids, path = search(found, query["q"], limit=query["limit"])
+        by_id = {row["id"]: row for row in found.filter(pk__in=ids).values(*rows.ROW_FIELDS)}
+        policy, now = retention_policy(), timezone.now()
+        results = rows.memory_rows([by_id[pk] for pk in ids if pk in by_id], policy, now)
+        return Response({"results": results, "next": None, "previous": None}, headers={PATH_HEADER: path})
+
+
+def recalled_rows(recall: Recall) -> list[dict[str, Any]]:
+    return [_row(one.memory, one.score, one.similarity) for one in recall.memories]
+
+
+def headers_of(recall: Recall) -> dict[str, str]:
+    return {PATH_HEADER: recall.path} | ({DEGRADED_HEADER: "true"} if recall.degraded else {})
+
+
+def _row(memory: Memory, score: float, similarity: float | None) -> dict[str, Any]:
+    row = {name: getattr(memory, name) for name in ROW}
+    return row | {"body_sha256": text_hash_hex(memory.body), "score": score, "similarity": similarity}

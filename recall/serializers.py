@@ -1,0 +1,45 @@
+from typing import Any
+
+from rest_framework import serializers
+
+from elowen.lib.rest import IdField, StrictCharField, StrictIntegerField, StrictSerializer
+from memories.models.memory import MAX_BODY_CHARS
+from recall.config import SETTINGS
+
+COUNT, BYTES = SETTINGS["memoryRecallCount"], SETTINGS["memoryRecallBytes"]
+MAX_EXCLUDED = 5000
+
+
+class VersionInput(StrictSerializer):
+    id = IdField()
+    bodySha256 = StrictCharField(min_length=64, max_length=64, required=False)
+
+
+class RetrieveInput(StrictSerializer):
+    query = StrictCharField(max_length=MAX_BODY_CHARS, allow_blank=True)
+    projectId = IdField(required=False)
+    count = StrictIntegerField(min_value=COUNT.low, max_value=COUNT.high, required=False)
+    byteBudget = StrictIntegerField(min_value=1, max_value=BYTES.high, required=False)
+    exclude = serializers.ListField(child=VersionInput(), max_length=MAX_EXCLUDED, required=False)
+
+
+class SimilarInput(StrictSerializer):
+    body = StrictCharField(max_length=MAX_BODY_CHARS)
+
+
+class RecalledRow(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    owner_id = serializers.IntegerField(allow_null=True)
+    category_id = serializers.IntegerField(allow_null=True)
+    body = serializers.CharField()
+    kind = serializers.CharField()
+    importance = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    body_sha256 = serializers.CharField()
+    score = serializers.FloatField()
+    similarity = serializers.FloatField(allow_null=True)
+
+
+class RecallReply(serializers.Serializer[Any]):
+    memories = RecalledRow(many=True)

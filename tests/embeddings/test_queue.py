@@ -1,0 +1,472 @@
+"""The drain against a scripted server: what is sent, in which order, and what a failure leaves behind."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Event, Thread
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+from django_q.models import OrmQ
+from pytest_django import DjangoAssertNumQueries
+
+from elowen.lib.hashing import text_hash
+from embeddings import queue, tasks
+from embeddings.embedding import embed_query
+from embeddings.models import EmbeddingSpace, MemoryEmbedding, PendingMemory
+from embeddings.queue import claim, drain, reconcile
+from memories import leases
+from memories.actions.editing import add_memory, change_memory
+from memories.models import Account, Heartbeat, Lease, Memory
+from memories.signals import memory_committed
+from tests.embeddings.conftest import Use
+from tests.factories import MemoryFactory
+from tests.fakes.server import FakeServer, gives_vectors, holds, refuses, refuses_texts, resets
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def remember(account: Account, *bodies: str) -> list[Memory]:
+    return [MemoryFactory.create(owner=account, category=None, body=body) for body in bodies]
+
+
+def in_thread(work: Callable[[], object]) -> Thread:
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    thread = Thread(target=run)
+    thread.start()
+    return thread
+
+
+def indexed() -> set[int]:
+    return set(MemoryEmbedding.objects.values_list("memory_id", flat=True))
+
+
+def waiting() -> dict[int, int]:
+    return dict(PendingMemory.objects.values_list("memory_id", "attempts"))
+
+
+def make_due() -> None:
+    PendingMemory.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+
+
+def test_everything_that_waits_is_indexed_and_asked_for_once(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    memories = remember(ada, "one", "two", "three")
+
+    stored = drain()
+
+    assert stored == 3
+    assert indexed() == {memory.pk for memory in memories}
+    assert [sorted(request.texts) for request in server.requests] == [["one", "three", "two"]]
+    assert (drain(), len(server.requests), waiting()) == (0, 1, {})
+
+
+def test_a_memory_is_found_with_the_bundled_model(ada: Account) -> None:
+    nuts, _ = remember(ada, "My sister cannot eat nuts.", "The train leaves at seven.")
+
+    drain()
+
+    asked = embed_query("Who is allergic to peanuts?")
+    rows = MemoryEmbedding.objects.filter(space=asked.space)
+    nearest = max(rows, key=lambda row: float(asked.vector @ row.vec))
+    assert (nearest.memory_id, len(rows), asked.space.dims) == (nuts.pk, 2, len(asked.vector))
+
+
+def test_requests_hold_at_most_50_texts(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    Memory.objects.bulk_create(Memory(owner=ada, body=f"note {number}") for number in range(120))
+
+    drain()
+
+    assert [len(request.texts) for request in server.requests] == [50, 50, 20]
+
+
+def test_requests_hold_at_most_60000_characters_of_texts_cut_to_16000(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    remember(ada, *("ä" * 30_000 for _ in range(7)))
+
+    drain()
+
+    assert [[len(text) for text in request.texts] for request in server.requests] == [
+        [16_000] * 3,
+        [16_000] * 3,
+        [16_000],
+    ]
+    assert len(indexed()) == 7
+
+
+def test_the_hash_is_that_of_the_whole_body(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    remember(ada, "long " * 5_000)
+
+    drain()
+
+    assert bytes(MemoryEmbedding.objects.get().body_hash) == text_hash("long " * 5_000)
+
+
+def test_a_large_account_does_not_starve_a_small_one(
+    ada: Account, ben: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    Memory.objects.bulk_create(Memory(owner=ada, body=f"ada {number}") for number in range(100))
+    remember(ben, "ben 0", "ben 1")
+
+    drain()
+
+    assert {"ben 0", "ben 1"} < set(server.requests[0].texts)
+
+
+def test_a_failed_request_puts_its_batch_off_and_ends_the_drain(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    server.always(resets())
+    Memory.objects.bulk_create(Memory(owner=ada, body=f"note {number}") for number in range(60))
+
+    assert drain() == 0
+
+    assert len(server.requests) == 1
+    assert sorted(waiting().values()) == [0] * 10 + [1] * 50
+    assert leases.take(queue.LEASE, seconds=1, holder="test")
+
+
+def test_each_failure_doubles_the_wait(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    server.always(refuses(503))
+    remember(ada, "one")
+    waits = []
+
+    for _ in range(4):
+        make_due()
+        before = timezone.now()
+        drain()
+        waits.append(round((PendingMemory.objects.get().next_at - before).total_seconds(), -1))
+
+    assert [round(wait / 15) for wait in waits] == [1, 2, 4, 8]
+
+
+def test_a_text_that_is_refused_waits_alone(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    server.always(refuses_texts(lambda text: text == "bad"))
+    *good, bad = remember(ada, "one", "two", "three", "bad")
+
+    drain()
+
+    assert indexed() == {memory.pk for memory in good}
+    assert waiting() == {bad.pk: 1}
+
+
+def test_an_endpoint_that_refuses_every_text_has_failed(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    server.always(refuses(400))
+    Memory.objects.bulk_create(Memory(owner=ada, body=f"note {number}") for number in range(53))
+
+    assert drain() == 0
+
+    assert sorted(waiting().values()) == [0] * 3 + [1] * 50
+
+
+def test_rows_that_failed_often_come_last_and_alone(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    remember(ada, "bad 1", "bad 2")
+    PendingMemory.objects.update(attempts=queue.SUSPECT_ATTEMPTS)
+    remember(ada, "one", "two")
+
+    drain()
+
+    assert [request.texts for request in server.requests] == [["one", "two"], ["bad 1"], ["bad 2"]]
+
+
+def test_rows_that_need_nothing_are_taken_off_without_a_request(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    fresh, archived = remember(ada, "one", "two")
+    drain()
+    Memory.objects.filter(pk=fresh.pk).update(status=Memory.Status.ARCHIVED)
+    Memory.objects.filter(pk=fresh.pk).update(status=Memory.Status.ACTIVE)
+    Memory.objects.filter(pk=archived.pk).update(body="changed")
+    Memory.objects.filter(pk=archived.pk).update(status=Memory.Status.ARCHIVED)
+
+    drain()
+
+    assert (len(server.requests), waiting()) == (1, {})
+
+
+def test_a_vector_whose_hash_is_missing_is_made_anew(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    (memory,) = remember(ada, "one")
+    drain()
+    memory.body_hash.delete()
+
+    assert reconcile() == 1
+    drain()
+
+    assert len(server.requests) == 2
+    assert reconcile() == 0
+
+
+def test_an_edit_during_the_request_wins(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    release = Event()
+    server.then(holds(release))
+    (memory,) = remember(ada, "old")
+    working = in_thread(drain)
+    server.wait_for_requests(1)
+
+    Memory.objects.filter(pk=memory.pk).update(body="new")
+    release.set()
+    working.join(10)
+
+    assert [request.texts for request in server.requests] == [["old"], ["new"]]
+    assert bytes(MemoryEmbedding.objects.get().body_hash) == text_hash("new")
+
+
+def test_no_transaction_is_open_during_the_request(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    release = Event()
+    server.then(holds(release))
+    remember(ada, "one")
+    working = in_thread(drain)
+    server.wait_for_requests(1)
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND backend_type = 'client backend'"
+        )
+        others = cursor.fetchone()
+    release.set()
+    working.join(10)
+
+    assert others == (0,)
+
+
+def test_a_late_vector_of_another_space_is_refused_at_equal_width(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server, model="a")
+    release = Event()
+    server.then(holds(release))
+    (memory,) = remember(ada, "one")
+    working = in_thread(drain)
+    server.wait_for_requests(1)
+
+    use(server, model="b")
+    release.set()
+    working.join(10)
+
+    assert [request.json["model"] for request in server.requests] == ["a"]
+    assert not MemoryEmbedding.objects.exists()
+    assert set(waiting()) == {memory.pk}
+    reconcile(anew=True)
+    drain()
+    assert MemoryEmbedding.objects.get().space.model == "b"
+    assert (indexed(), waiting()) == ({memory.pk}, {})
+
+
+def test_settings_that_went_and_came_back_meanwhile_mix_nothing(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server, model="a")
+    first, second = Event(), Event()
+    server.then(holds(first), holds(second))
+    remember(ada, "one")
+    under_a = in_thread(drain)
+    server.wait_for_requests(1)
+    use(server, model="b")
+    leases.release(leases.Fence(queue.LEASE, 1))
+    make_due()
+    under_b = in_thread(drain)
+    server.wait_for_requests(2)
+    use(server, model="a")
+
+    second.set()
+    under_b.join(10)
+    first.set()
+    under_a.join(10)
+
+    row = MemoryEmbedding.objects.get()
+    assert [request.json["model"] for request in server.requests[:2]] == ["a", "b"]
+    assert row.space.model == "a"
+    assert row.vec == pytest.approx([float(number) for number in embed_query("one").vector], abs=1e-3)
+
+
+def test_a_server_that_changes_its_width_is_refused(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    remember(ada, "one")
+    drain()
+    server.always(gives_vectors(width=4))
+    remember(ada, "two")
+
+    assert drain() == 0
+    assert EmbeddingSpace.objects.get().dims == 8
+
+
+def test_two_drains_at_once_ask_for_nothing_twice(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    release = Event()
+    server.then(holds(release))
+    remember(ada, "one")
+    working = in_thread(drain)
+    server.wait_for_requests(1)
+
+    second = drain()
+    release.set()
+    working.join(10)
+
+    assert (second, len(server.requests), len(indexed())) == (0, 1, 1)
+
+
+def test_two_claims_at_once_share_no_row(ada: Account) -> None:
+    Memory.objects.bulk_create(Memory(owner=ada, body=f"note {number}") for number in range(80))
+    space = EmbeddingSpace.objects.create(provider="p", endpoint_hash=b"x", model="m")
+    claims: list[set[int]] = []
+
+    def work() -> None:
+        claims.append({one.memory_id for one in claim(space)})
+
+    threads = [in_thread(work) for _ in range(3)]
+    for thread in threads:
+        thread.join(10)
+
+    assert sum(map(len, claims)) == len(set().union(*claims))
+
+
+def test_who_comes_while_the_lease_is_held_is_served_after_all(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    release = Event()
+    server.then(holds(release))
+    remember(ada, "one")
+    working = in_thread(drain)
+    server.wait_for_requests(1)
+
+    remember(ada, "two")
+    assert drain() == 0
+    release.set()
+    working.join(10)
+
+    assert (len(indexed()), waiting()) == (2, {})
+
+
+def wait_until_blocked() -> None:
+    deadline = time.monotonic() + 10
+    with connection.cursor() as cursor:
+        while time.monotonic() < deadline:
+            cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone():
+                return
+    raise AssertionError("Nobody waits for a lock.")
+
+
+def test_who_comes_between_the_last_look_and_the_release_is_served_too(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    release = Event()
+    server.then(holds(release))
+    remember(ada, "one")
+    working = in_thread(drain)
+    server.wait_for_requests(1)
+
+    with transaction.atomic():
+        Lease.objects.select_for_update().get()
+        release.set()
+        wait_until_blocked()  # the drain has found nothing more and wants to give the lease back
+        in_thread(lambda: remember(ada, "two")).join(10)
+    working.join(10)
+
+    assert (len(indexed()), waiting()) == (2, {})
+
+
+def test_a_batch_is_claimed_and_read_with_one_query_along_an_index(
+    ada: Account, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    Memory.objects.bulk_create(Memory(owner=ada, body="note " * 60) for _ in range(5_000))
+    space = EmbeddingSpace.objects.create(provider="p", endpoint_hash=b"x", model="m")
+
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        cursor.execute(f"EXPLAIN {queue.CLAIM}", {"space": space.pk, "count": 50, "suspects": False})
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    with django_assert_num_queries(1):
+        batch = claim(space)
+
+    assert len(batch) == 50
+    assert "Seq Scan on memories_memory" not in plan
+    assert "pending_by_turn" in plan
+
+
+def test_reconcile_queues_what_lacks_a_vector_and_drops_what_needs_none(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server, model="a")
+    stays, lost, archived = remember(ada, "one", "two", "three")
+    drain()
+    MemoryEmbedding.objects.filter(memory=lost).delete()
+    Memory.objects.filter(pk=archived.pk).update(body="changed")
+    Memory.objects.filter(pk=archived.pk).update(status=Memory.Status.ARCHIVED)
+
+    assert reconcile() == 1
+    assert waiting() == {lost.pk: 0}
+    use(server, model="b")
+    assert reconcile() == 1
+    assert set(waiting()) == {stays.pk, lost.pk}
+
+
+def test_reconcile_anew_forgets_the_failures_of_other_settings(ada: Account) -> None:
+    (memory,) = remember(ada, "one")
+    PendingMemory.objects.update(attempts=7, next_at=timezone.now() + timedelta(hours=1))
+
+    reconcile(anew=True)
+
+    assert waiting() == {memory.pk: 0}
+    assert OrmQ.objects.count() == 1
+
+
+def test_wake_ups_are_one_until_the_drain_begins(ada: Account) -> None:
+    for _ in range(3):
+        memory_committed.send(Memory, memory_ids=[1])
+    asleep = OrmQ.objects.count()
+    leases.begin(queue.LEASE)
+    memory_committed.send(Memory, memory_ids=[1])
+
+    assert (asleep, OrmQ.objects.count()) == (1, 2)
+
+
+def test_a_write_asks_for_the_task_that_indexes_it(ada: Account, server: FakeServer, use: Use) -> None:
+    use(server)
+    memory = add_memory(by=ada, body="old")
+    asked = [task.func() for task in OrmQ.objects.all()]
+    tasks.drain_queue()
+    change_memory(memory_id=memory.pk, by=ada, changes={"body": "new"})
+    tasks.drain_queue()
+
+    assert asked == ["embeddings.tasks.drain_queue"]
+    assert [request.texts for request in server.requests] == [["old"], ["new"]]
+    assert bytes(MemoryEmbedding.objects.get().body_hash) == text_hash("new")
+    assert Heartbeat.objects.get().name == "queue"
+
+
+def test_a_change_of_importance_asks_the_model_for_nothing(
+    ada: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    memory = add_memory(by=ada, body="one")
+    tasks.drain_queue()
+    change_memory(memory_id=memory.pk, by=ada, changes={"importance": 9})
+    tasks.drain_queue()
+
+    assert len(server.requests) == 1
