@@ -5,4 +5,4 @@ class ElowenConfig(AppConfig):
     name = "elowen"
 
     def ready(self) -> None:
-        from elowen import checks  # noqa: F401 - registers them
+        from elowen import checks, schema  # noqa: F401 - each registers something

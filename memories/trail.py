@@ -25,20 +25,10 @@ def trail_of(memory: Memory, *, reader: Account) -> list[TrailEntry]:
         TrailEntry(
             event,
             names.get(event.actor, event.actor),
-            differences(event.before, event.after, categories=categories)
-            if _may_read(event, memory, reader)
-            else [],
+            differences(event.before, event.after, categories=categories),
         )
         for event in events
     ]
-
-
-def _may_read(event: MemoryEvent, memory: Memory, reader: Account) -> bool:
-    """What the author wrote before a memory came into the pool stays the author's."""
-    if memory.owner_id == reader.pk:
-        return True
-    snapshots = [snapshot for snapshot in (event.before, event.after) if snapshot is not None]
-    return all(snapshot.get("category_id") == memory.category_id for snapshot in snapshots)
 
 
 def _actor_names(events: Iterable[MemoryEvent]) -> dict[str, str]:

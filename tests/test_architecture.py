@@ -32,7 +32,9 @@ def test_every_model_is_in_the_admin() -> None:
     assert ours - shown - invisible == set()
 
 
-@pytest.mark.parametrize("path", sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("*/migrations/0*.py")))
+@pytest.mark.parametrize(
+    "path", sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("*/migrations/0*.py"))
+)
 def test_migrations_import_nothing_of_ours(path: str) -> None:
     source = (ROOT / path).read_text(encoding="utf-8")
 

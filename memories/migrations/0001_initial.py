@@ -11,6 +11,60 @@ from django.db import migrations, models
 from django.db.models.functions import Length
 from django.db.models.lookups import LessThanOrEqual
 
+FIVE_LEVELS = {
+    "enabled": True,
+    "halfLifeByImportance": {"1": 7, "2": 14, "3": 30, "4": 90, "5": 365},
+    "vitalityFloor": 10,
+    "graceDays": 14,
+    "dailyDeletionLimit": 5,
+}
+
+APPEND_ONLY = """
+create function memories_refuse_change() returns trigger language plpgsql as $$
+begin
+    raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';
+end $$;
+create trigger keeps_rows before update or delete on memories_memoryevent
+    for each row execute function memories_refuse_change();
+create trigger keeps_all before truncate on memories_memoryevent
+    for each statement execute function memories_refuse_change();
+create trigger keeps_rows before update or delete on memories_configevent
+    for each row execute function memories_refuse_change();
+create trigger keeps_all before truncate on memories_configevent
+    for each statement execute function memories_refuse_change();
+"""
+NOT_APPEND_ONLY = """
+drop trigger keeps_rows on memories_memoryevent;
+drop trigger keeps_all on memories_memoryevent;
+drop trigger keeps_rows on memories_configevent;
+drop trigger keeps_all on memories_configevent;
+drop function memories_refuse_change();
+"""
+
+# Whoever changes a body outside the application leaves no hash behind that claims otherwise; the
+# application stores the new one right after.
+FORGET_HASH = """
+create function memories_forget_hash() returns trigger language plpgsql as $$
+begin
+    delete from memories_bodyhash where memory_id = new.id;
+    return null;
+end $$;
+create trigger forgets_hash after update of body on memories_memory
+    for each row when (old.body is distinct from new.body) execute function memories_forget_hash();
+"""
+KEEP_HASH = """
+drop trigger forgets_hash on memories_memory;
+drop function memories_forget_hash();
+"""
+
+# Room in each page, so that counting a use rewrites no index.
+ROOM_FOR_USES = "alter table memories_memory set (fillfactor = 85)"
+
+
+def store_five_levels(apps, schema_editor):
+    ConfigSection = apps.get_model("memories", "ConfigSection")
+    ConfigSection.objects.create(name="runtime.memoryRetention", document=FIVE_LEVELS)
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -632,4 +686,8 @@ class Migration(migrations.Migration):
             model_name="projectmember",
             constraint=models.UniqueConstraint(fields=("project", "account"), name="one_membership_each"),
         ),
+        migrations.RunSQL(APPEND_ONLY, NOT_APPEND_ONLY),
+        migrations.RunSQL(FORGET_HASH, KEEP_HASH),
+        migrations.RunSQL(ROOM_FOR_USES, migrations.RunSQL.noop),
+        migrations.RunPython(store_five_levels, migrations.RunPython.noop),
     ]

@@ -55,6 +55,7 @@ def said(browser: Browser) -> list[str]:
 @pytest.fixture
 def page(browser: Browser, live_server: LiveServer, said: list[str]) -> Page:
     page = browser.new_context(base_url=live_server.url, viewport=DESK).new_page()  # type: ignore[arg-type]
+    page.set_default_timeout(15_000)
     page.on("console", lambda message: said.append(_line(message)))
     page.on("pageerror", lambda error: said.append(str(error)))
     return page
