@@ -2,12 +2,12 @@ from collections.abc import Callable
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
 from memories.actions.keys import issue_key
 from memories.models import Account
+from tests.database import let_tests_empty_the_trail
 from tests.factories import AccountFactory
 
 type Api = Callable[..., APIClient]
@@ -59,7 +59,5 @@ def api() -> Api:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """Let transactional tests empty the audit tables; rows stay protected as they are in production."""
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
-        for table in ("memories_memoryevent", "memories_configevent"):
-            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER keeps_all")
+        with django_db_blocker.unblock():
+        let_tests_empty_the_trail()

@@ -223,9 +223,9 @@ def store_hashes(memories: Sequence[Memory]) -> None:
 
 
 def announce(memories: Sequence[Memory]) -> None:
-    # Whoever indexes must not wake before the rows can be read.
+    # Whoever indexes must not wake before the rows can be read; and what is saved stays saved if they fail.
     ids = [memory.pk for memory in memories]
-    transaction.on_commit(partial(memory_committed.send, Memory, memory_ids=ids))
+    transaction.on_commit(partial(memory_committed.send_robust, Memory, memory_ids=ids))
 
 
 def _write(memory: Memory, wanted: Mapping[str, Any], *, by: Account, note: Note) -> Memory:

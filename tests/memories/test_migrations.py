@@ -15,6 +15,7 @@ from memories.actions.editing import add_memory
 from memories.config import load_document, retention_policy, save_section
 from memories.models import Account, ConfigEvent, ConfigSection, Memory, MemoryEvent
 from memories.policy import DEFAULT_POLICY
+from tests.database import let_tests_empty_the_trail
 from tests.factories import MemoryFactory
 
 type Migrate = Callable[[str], StateApps]
@@ -43,6 +44,7 @@ def migrate(transactional_db: None) -> Iterator[Migrate]:
     yield to
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
+    let_tests_empty_the_trail()
 
 
 def old_memories(apps: StateApps, rows: list[dict[str, Any]]) -> list[Any]:
