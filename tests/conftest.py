@@ -59,5 +59,5 @@ def api() -> Api:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-        with django_db_blocker.unblock():
+    with django_db_blocker.unblock():
         let_tests_empty_the_trail()
