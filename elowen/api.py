@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import DataError, IntegrityError
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions
@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from elowen.lib import errors
+from elowen.lib.rest import TooLarge
 from elowen.lib.text import unstorable
 from memories.actions.keys import authenticate_key
 from memories.models import Account, ApiKey
@@ -93,9 +94,14 @@ def problem(
     }
 
 
-def unknown_path(request: HttpRequest, exception: Exception | None = None) -> JsonResponse:
-    document = problem(404, code="not_found", detail="There is nothing at this path.")
-    return JsonResponse(document, status=404, content_type=PROBLEM_TYPE)
+def unknown_path(request: HttpRequest) -> JsonResponse:
+    return problem_page(404, code="not_found", detail="There is nothing at this path.")
+
+
+def problem_page(status: int, *, code: str, detail: str) -> JsonResponse:
+    """Answer with a problem where no view of the REST framework is at work."""
+    document = problem(status, code=code, detail=detail)
+    return JsonResponse(document, status=status, content_type=PROBLEM_TYPE)
 
 
 def _presented_key(request: Request) -> str | None:
@@ -112,6 +118,8 @@ def _describe(error: Exception) -> tuple[dict[str, Any] | None, dict[str, str]]:
         error = exceptions.NotFound()
     if isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied()
+    if isinstance(error, RequestDataTooBig):
+        error = TooLarge()
     if isinstance(error, exceptions.APIException):
         return _describe_framework(error)
     if isinstance(error, IntegrityError):

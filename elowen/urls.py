@@ -11,7 +11,7 @@ from django.views.decorators.csp import csp_override
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from elowen.api import unknown_path
+from elowen.api import problem_page, unknown_path
 from elowen.health import alive, ready
 from embeddings.urls import urlpatterns as embedding_paths
 from memories.urls_api import memory_urlpatterns
@@ -52,7 +52,21 @@ urlpatterns = [
 ]
 
 
+def for_programs(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if for_programs(request):
+        return problem_page(400, code="bad_request", detail="The request cannot be read.")
+    return defaults.bad_request(request, exception)
+
+
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if request.path.startswith("/api"):
-        return unknown_path(request)
-    return defaults.page_not_found(request, exception)
+    return unknown_path(request) if for_programs(request) else defaults.page_not_found(request, exception)
+
+
+def handler500(request: HttpRequest) -> HttpResponseBase:
+    if for_programs(request):
+        return problem_page(500, code="error", detail="Something went wrong here; the log says what.")
+    return defaults.server_error(request)
