@@ -155,7 +155,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Elowen",
-    "DESCRIPTION": "Long-term memory for AI assistants: store, recall inside a byte budget, let fade, restore.",
+    "DESCRIPTION": "Long-term memory for AI assistants: store, recall in a byte budget, fade, restore.",
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -39,7 +39,7 @@ urlpatterns = [
     path("api/memory/", include((embedding_paths, "embeddings"))),
     path("api/memory", include((memory_urlpatterns, "memory"))),
     path("api/", include((memories_api, "api"))),
-    re_path(r"^api(/|$)", unknown_path),
+    re_path(r"^api(?:/|$)", unknown_path),
     path("admin/", admin.site.urls),
     path(
         "sign-in",

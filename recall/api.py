@@ -52,7 +52,7 @@ class Similar(APIView):
     def post(self, request: Request) -> Response:
         account = account_of(request)
         found = similar(account, validated(SimilarInput, request.data)["body"])
-        bodies = Memory.objects.owned_by(account).in_bulk([memory_id for memory_id, _ in found])
+        bodies = Memory.objects.active().owned_by(account).in_bulk([memory_id for memory_id, _ in found])
         memories = [_row(bodies[pk], cosine, cosine) for pk, cosine in found if pk in bodies]
         return Response({"memories": memories})
 

@@ -1,9 +1,12 @@
 """The limits of recall: defaults, bounds, and what an operator has stored."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memories.config import load_document
+from elowen.lib.errors import Unavailable
+from memories.config import RETENTION, load_document
+from memories.policy import LEVELS, RetentionPolicy, from_document
 from recall.ranking import Weights, sound_weights
 
 RUNTIME, BRAIN = "runtime.limits", "brain.limits"
@@ -17,7 +20,8 @@ class Setting:
     high: int
 
 
-# Per mille of a cosine or of the score, counts, and UTF-8 bytes of bodies.
+# Per mille of a cosine or of the score, counts, and UTF-8 bytes of bodies. The three thresholds suit the
+# bundled English model; they are properties of a model.
 SETTINGS = {
     "memorySemanticFloorPerMille": Setting(RUNTIME, 200, 0, 950),
     "memoryParaphrasePerMille": Setting(RUNTIME, 700, 500, 990),
@@ -39,8 +43,29 @@ class RecallLimits:
     byte_budget: int
 
 
-def load_limits() -> RecallLimits:
+@dataclass(frozen=True)
+class RecallConfig:
+    """What a recall goes by, read at one moment."""
+
+    limits: RecallLimits
+    policy: RetentionPolicy
+
+
+def load_config() -> RecallConfig:
+    """Return the stored settings; one that is out of its bounds counts as not set.
+
+    Raises:
+        Unavailable: a half-life that is stored cannot be used.
+    """
     sections, _ = load_document()
+    return RecallConfig(limits_in(sections), _usable_policy(sections))
+
+
+def load_limits() -> RecallLimits:
+    return limits_in(load_document()[0])
+
+
+def limits_in(sections: Mapping[str, Any]) -> RecallLimits:
     value = {name: _stored(sections, name, setting) for name, setting in SETTINGS.items()}
     return RecallLimits(
         floor=value["memorySemanticFloorPerMille"] / 1000,
@@ -54,7 +79,20 @@ def load_limits() -> RecallLimits:
     )
 
 
-def _stored(sections: dict[str, dict[str, Any]], name: str, setting: Setting) -> int:
-    value = sections.get(setting.section, {}).get(name, setting.default)
+def _stored(sections: Mapping[str, Any], name: str, setting: Setting) -> int:
+    section = sections.get(setting.section)
+    value = section.get(name, setting.default) if isinstance(section, Mapping) else setting.default
     sound = type(value) is int and setting.low <= value <= setting.high
     return value if sound else setting.default
+
+
+def _usable_policy(sections: Mapping[str, Any]) -> RetentionPolicy:
+    section = sections.get(RETENTION)
+    policy = from_document(section if isinstance(section, Mapping) else {})
+    try:
+        for level in LEVELS:
+            policy.half_life(level)
+    except ValueError:
+        # In SQL it would become a NaN, which sorts above every score.
+        raise Unavailable("The half-lives of the retention settings are unusable; save them again.") from None
+    return policy

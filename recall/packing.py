@@ -1,6 +1,6 @@
 """Which memories go into the answer, and in what order. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,12 +12,13 @@ type Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A memory in the running, in the order of its score."""
+    """A memory in the running."""
 
     memory_id: int
+    body_hash: bytes  # of the exact body it has now
     body_bytes: int
     score: float
-    cosine: float | None
+    cosine: float | None  # with the question; None where no vector was asked
 
 
 @dataclass(frozen=True)
@@ -31,47 +32,54 @@ def pack(
     candidates: Iterable[Candidate],
     *,
     limits: Limits,
-    is_excluded: Callable[[int], bool],
+    is_excluded: Callable[[Candidate], bool],
     vectors_of: Callable[[Sequence[int]], Mapping[int, Vector]],
 ) -> list[Candidate]:
     """Pick greedily, in the given order.
 
     Passes over excluded memories before anything is counted, skips a paraphrase of a picked one and what
-    does not fit, and goes on until the count is full.
+    does not fit, and goes on until the count is full. Candidates are drawn only as far as needed.
 
     Args:
-        vectors_of: asked for at most `limits.count` ids at a time, in order, and only as far as needed.
+        vectors_of: asked for at most `limits.count` ids at a time, in order.
     """
-    picked: list[Candidate] = []
-    seen: list[Vector] = []
-    left = limits.byte_budget
-    for batch in _batches(candidates, max(limits.count, 1)):
-        if len(picked) >= limits.count:
-            break
-        wanted = [one for one in batch if one.body_bytes <= left and not is_excluded(one.memory_id)]
-        vectors = vectors_of([one.memory_id for one in wanted]) if wanted else {}
-        for one in wanted:
-            vector = vectors.get(one.memory_id)
-            if len(picked) >= limits.count or one.body_bytes > left or _said(vector, seen, limits.paraphrase):
-                continue
-            picked.append(one)
-            left -= one.body_bytes
+    packing = _Packing(limits)
+    rest = (one for one in candidates if not is_excluded(one))
+    while packing.wants_more() and (batch := list(islice(rest, limits.count))):
+        fitting = [one for one in batch if packing.fits(one)]
+        vectors = vectors_of([one.memory_id for one in fitting]) if fitting else {}
+        for one in fitting:
+            packing.offer(one, vectors.get(one.memory_id))
+    return packing.picked
+
+
+class _Packing:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.left = limits.byte_budget
+        self.picked: list[Candidate] = []
+        self.said: list[Vector] = []
+
+    def wants_more(self) -> bool:
+        return len(self.picked) < self.limits.count and self.left > 0
+
+    def fits(self, one: Candidate) -> bool:
+        return one.body_bytes <= self.left
+
+    def offer(self, one: Candidate, vector: Vector | None) -> None:
+        if self.wants_more() and self.fits(one) and not self._repeats(one, vector):
+            self.picked.append(one)
+            self.left -= one.body_bytes
             if vector is not None:
-                seen.append(_unit(vector))
-    return picked
+                self.said.append(_unit(vector))
 
-
-def _batches(candidates: Iterable[Candidate], size: int) -> Iterator[list[Candidate]]:
-    source = iter(candidates)
-    while batch := list(islice(source, size)):
-        yield batch
-
-
-def _said(vector: Vector | None, seen: Sequence[Vector], threshold: float) -> bool:
-    if vector is None:
-        return False
-    unit = _unit(vector)
-    return any(float(unit @ other) >= threshold for other in seen)
+    def _repeats(self, one: Candidate, vector: Vector | None) -> bool:
+        if any(one.body_hash == other.body_hash for other in self.picked):
+            return True
+        if vector is None:
+            return False
+        unit = _unit(vector)
+        return any(float(unit @ other) >= self.limits.paraphrase for other in self.said)
 
 
 def _unit(vector: Vector) -> Vector:

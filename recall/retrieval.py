@@ -1,9 +1,11 @@
 """`retrieve`: from a question to the memories that fit. Reads only; nothing is counted as used."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property, partial
+from itertools import chain
 from typing import Literal
 
 from django.utils import timezone
@@ -13,13 +15,12 @@ from elowen.lib.errors import Unavailable
 from elowen.lib.hashing import text_hash_hex
 from embeddings.embedding import QueryVector, embed_query
 from embeddings.scoring import hydrate_vectors
-from memories.config import retention_policy
 from memories.models import Account, Memory
 from recall import keyword, semantic
-from recall.config import RecallLimits, load_limits
+from recall.config import RecallConfig, load_config
 from recall.packing import Candidate, Limits, pack
 from recall.scope import RecallScope
-from recall.semantic import SemanticQuery
+from recall.semantic import FIRST_WINDOW, SemanticQuery
 
 log = logging.getLogger(__name__)
 
@@ -60,21 +61,25 @@ def retrieve(
     count: int | None = None,
     byte_budget: int | None = None,
     exclude: Collection[Version] = (),
+    first_window: int = FIRST_WINDOW,
 ) -> Recall:
     """Return the memories of the scope that matter for the query, best first, within count and bytes.
 
     Args:
         byte_budget: UTF-8 bytes of bodies together.
         exclude: versions that are passed over before count and bytes are filled.
+        first_window: how many nearest vectors are looked at first; the answer does not depend on it.
+    Raises:
+        Unavailable: the stored retention settings cannot be used.
     """
-    text = query.strip()[: keyword.MEMORY_QUERY_CHARS].strip()
+    text = keyword.clean_query(query)
     if not text:
         return Recall([], "empty")
     vector = _embedded(text)  # before the snapshot: no transaction is open across a network call
     now = timezone.now()
     with read_snapshot():
-        limits = _limits(count, byte_budget)
-        search = _Search(account, scope, text, limits, frozenset(exclude), now)
+        config = _config(count, byte_budget)
+        search = _Search(account, scope, text, config, tuple(exclude), now, first_window)
         return search.run(vector)
 
 
@@ -86,13 +91,12 @@ def _embedded(text: str) -> QueryVector | None:
         return None
 
 
-def _limits(count: int | None, byte_budget: int | None) -> RecallLimits:
-    limits = load_limits()
-    return replace(
-        limits,
-        count=limits.count if count is None else count,
-        byte_budget=limits.byte_budget if byte_budget is None else byte_budget,
-    )
+def _config(count: int | None, byte_budget: int | None) -> RecallConfig:
+    config = load_config()
+    limits = config.limits
+    count = limits.count if count is None else count
+    byte_budget = limits.byte_budget if byte_budget is None else byte_budget
+    return replace(config, limits=replace(limits, count=count, byte_budget=byte_budget))
 
 
 @dataclass(frozen=True)
@@ -100,43 +104,48 @@ class _Search:
     account: Account
     scope: RecallScope
     text: str
-    limits: RecallLimits
-    exclude: frozenset[Version]
+    config: RecallConfig
+    exclude: tuple[Version, ...]
     now: datetime
+    first_window: int
 
     def run(self, vector: QueryVector | None) -> Recall:
         if vector is None:
             return self._by_words(recency=True)
-        asked = SemanticQuery(self.account, self.scope, vector, self.limits, retention_policy(), self.now)
-        ranked = semantic.ranked(asked)
+        ranked = semantic.ranked(
+            SemanticQuery(self.account, self.scope, vector, self.config, self.now, self.first_window)
+        )
         first = next(ranked, None)
         if first is None:
             return self._by_words(recency=False)
-        picked = self._pack(_chained(first, ranked), space_id=vector.space.pk)
+        picked = self._pack(chain([first], ranked), space_id=vector.space.pk)
         return Recall(self._hydrated(picked), "semantic" if picked else "empty")
 
     def _by_words(self, *, recency: bool) -> Recall:
         found = keyword.candidates(self.account, self.scope, self.text, now=self.now, recency=recency)
-        memories = _without_repeats(self._hydrated(self._pack(found, space_id=None)))
+        memories = self._hydrated(self._pack(found, space_id=None))
         path: Path = "recency" if recency else "keyword"
         return Recall(memories, path if memories else "empty", degraded=recency)
 
     def _pack(self, candidates: Iterable[Candidate], *, space_id: int | None) -> list[Candidate]:
-        limits = Limits(self.limits.count, self.limits.byte_budget, self.limits.paraphrase)
+        limits = self.config.limits
         return pack(
             candidates,
-            limits=limits,
+            limits=Limits(limits.count, limits.byte_budget, limits.paraphrase),
             is_excluded=self._is_excluded,
-            vectors_of=lambda ids: hydrate_vectors(space_id, ids) if space_id else {},
+            vectors_of=partial(hydrate_vectors, space_id) if space_id else lambda ids: {},
         )
 
-    def _is_excluded(self, memory_id: int) -> bool:
-        known = [version.body_sha256 for version in self.exclude if version.memory_id == memory_id]
-        if not known or None in known:
-            return bool(known)
-        # Only here a body is read before it is picked: the same memory may have been edited since.
-        memory = semantic.memories_of(self.account, [memory_id]).get(memory_id)
-        return memory is None or text_hash_hex(memory.body) in known
+    @cached_property
+    def _excluded(self) -> dict[int, set[str | None]]:
+        versions: dict[int, set[str | None]] = {}
+        for version in self.exclude:
+            versions.setdefault(version.memory_id, set()).add(version.body_sha256)
+        return versions
+
+    def _is_excluded(self, one: Candidate) -> bool:
+        versions = self._excluded.get(one.memory_id, set())
+        return None in versions or one.body_hash.hex() in versions
 
     def _hydrated(self, picked: list[Candidate]) -> list[PackedMemory]:
         bodies = semantic.memories_of(self.account, [one.memory_id for one in picked])
@@ -145,15 +154,3 @@ class _Search:
             for one in picked
             if one.memory_id in bodies
         ]
-
-
-def _chained(first: Candidate, rest: Iterator[Candidate]) -> Iterator[Candidate]:
-    yield first
-    yield from rest
-
-
-def _without_repeats(memories: list[PackedMemory]) -> list[PackedMemory]:
-    first: dict[str, PackedMemory] = {}
-    for one in memories:
-        first.setdefault(one.memory.body, one)
-    return list(first.values())

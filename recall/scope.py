@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from memories.actions.categories import member_project
 from memories.models import Account, Category
+from memories.models.category import CategoryQuerySet
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,8 @@ def recall_scope(account: Account, project_id: int | None = None) -> RecallScope
         wanted |= Q(project=member_project(account=account, project_id=project_id))
     found = Category.objects.usable_by(account).filter(wanted)
     return RecallScope(tuple(found.order_by("pk").values_list("pk", flat=True)))
+
+
+def usable_categories(account: Account, scope: RecallScope) -> CategoryQuerySet:
+    """Keep those of the scope that the account may use when the statement around this runs."""
+    return Category.objects.usable_by(account).filter(pk__in=scope.category_ids)

@@ -1,7 +1,6 @@
 """Search by hand, over whatever rows a list shows; and near-duplicates of a text."""
 
-from collections.abc import Sequence
-
+from django.core.exceptions import EmptyResultSet
 from django.db.models import QuerySet
 
 from elowen.lib.errors import Unavailable
@@ -10,7 +9,7 @@ from embeddings.freshness import KNOWN_HASH
 from embeddings.scoring import vector_cursor, vector_param
 from memories.models import Account, Memory
 from recall.config import load_limits
-from recall.keyword import MEMORY_QUERY_CHARS, matches
+from recall.keyword import clean_query, matches
 
 MAX_SIMILAR = 5
 
@@ -30,7 +29,7 @@ def search(rows: QuerySet[Memory], query: str, *, limit: int) -> tuple[list[int]
 
     Falls back to the words of the query where nothing is near, or nothing can be embedded.
     """
-    text = query.strip()[:MEMORY_QUERY_CHARS].strip()
+    text = clean_query(query)
     if not text:
         return [], "empty"
     try:
@@ -58,9 +57,12 @@ def similar(account: Account, body: str) -> list[tuple[int, float]]:
 
 def nearest(
     rows: QuerySet[Memory], query: QueryVector, *, floor: float, count: int
-) -> Sequence[tuple[int, float]]:
+) -> list[tuple[int, float]]:
     """Return (id, cosine) of the rows with a current vector at least `floor` near, nearest first. Exact."""
-    sql, values = rows.order_by().values_list("pk").query.sql_with_params()
+    try:
+        sql, values = rows.order_by().values_list("pk").query.sql_with_params()
+    except EmptyResultSet:  # the filters contradict each other
+        return []
     names = [f"row{place}" for place in range(len(values))]
     inner = sql % tuple(f"%({name})s" for name in names)
     statement = NEAREST.format(rows=f"select c.id from ({inner}) c (id)", hash=KNOWN_HASH)

@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from embeddings.embedding import QueryVector
 from embeddings.freshness import KNOWN_HASH
 from embeddings.scoring import vector_cursor, vector_param
-from memories.models import Account, Category, Memory
-from memories.policy import RetentionPolicy
+from memories.models import Account, Memory
 from memories.vitality_sql import VITALITY, vitality_params
-from recall.config import RecallLimits
+from recall.config import RecallConfig
 from recall.packing import Candidate
-from recall.scope import RecallScope
+from recall.scope import RecallScope, usable_categories
 
 FIRST_WINDOW = 1024
-SECOND_SHARE = 8  # the second window is an eighth of what clears the floor
+SECOND_SHARE = 8  # the second window is an eighth of the scope
+MAX_ROWS = 1024  # of one answer; only who wants more than these gets all
+EVERYTHING = 2**31 - 1
 ROUNDING = 1e-9
 
-# `offset 0` makes one primary-key probe of each row of the window, whatever the planner believes about
-# how many rows clear the floor. The scalar subqueries run once.
-STATEMENT = """
+NEAR = """
 with usable as materialized ({categories}),
 near as materialized (
     select e.memory_id, e.body_hash, 1 - (e.vec <=> %(query)s::halfvec) as cosine
@@ -36,110 +37,119 @@ near as materialized (
       and 1 - (e.vec <=> %(query)s::halfvec) >= %(floor)s
     order by cosine desc limit %(window)s
 )
-select m.id, m.body_bytes,
-       %(relevance)s::float8 * near.cosine + %(importance)s::float8 * (m.importance - 1) / 9
-       + %(vitality)s::float8 * ({vitality}) / 100 as score,
-       near.cosine,
-       (select count(*) from near) as found,
-       (select min(cosine) from near) as worst
-from near
-cross join lateral (select * from memories_memory one where one.id = near.memory_id offset 0) m
-left join memories_bodyhash h on h.memory_id = m.id
-where m.status = 'active' and {hash} = near.body_hash
-  and m.category_id = any(array(select id from usable))
-  and (m.owner_id = %(account)s
-       or m.category_id = any(array(select id from usable where pool)))
-order by score desc, m.id desc
 """
+# The window comes back even when none of its rows is a memory that may be read now: whether it was full
+# decides if there is more. The scalar subqueries run once.
+SCORED = """
+select scored.*, extent.found, extent.worst
+from (select (select count(*) from near) as found, (select min(cosine) from near) as worst) extent
+left join lateral (
+    select m.id, near.body_hash, m.body_bytes,
+           %(relevance)s::float8 * near.cosine + %(importance)s::float8 * (m.importance - 1) / 9
+           + %(vitality)s::float8 * ({vitality}) / 100 as score,
+           near.cosine
+    from near
+    cross join lateral (select * from memories_memory one where one.id = near.memory_id {fence}) m
+    left join memories_bodyhash h on h.memory_id = m.id
+    where m.status = 'active' and {hash} = near.body_hash
+      and m.category_id = any(array(select id from usable))
+      and (m.owner_id = %(account)s
+           or m.category_id = any(array(select id from usable where pool)))
+    order by score desc, m.id desc limit %(rows)s
+) scored on true
+order by scored.score desc, scored.id desc
+"""
+# With it, one primary-key probe a row of the window, whatever the planner believes about how many rows
+# clear the floor; for the whole scope it may choose.
+FENCE = "offset 0"
 
-COUNT = "select count(*) from near"
+SIZE = """
+with usable as materialized ({categories})
+select count(*) from embeddings_memoryembedding e
+where e.space_id = %(space)s and e.category_id = any(array(select id from usable))
+"""
 
 
 @dataclass(frozen=True)
 class SemanticQuery:
-    """Everything one scoring depends on."""
+    """Everything one scoring depends on. The answer does not depend on `first_window`."""
 
     account: Account
     scope: RecallScope
     query: QueryVector
-    limits: RecallLimits
-    policy: RetentionPolicy
+    config: RecallConfig
     now: datetime
+    first_window: int = FIRST_WINDOW
+
+
+@dataclass(frozen=True)
+class Step:
+    """So many of the nearest vectors are looked at, and so many scored rows come back."""
+
+    window: int
+    rows: int
 
 
 def ranked(asked: SemanticQuery) -> Iterator[Candidate]:
-    """Yield every eligible memory in the order of its score, newer ids first among equals.
-
-    Raises:
-        ValueError: the retention policy has no usable half-life for a level.
-    """
-    given, window = 0, FIRST_WINDOW
-    while True:
-        rows, found, worst = _window(asked, window)
-        whole = found < window
-        bound = _bound(asked, worst) if not whole else float("-inf")
-        certain = [row for row in rows if row.score > bound]
+    """Yield every eligible memory in the order of its score, newer ids first among equals."""
+    given = 0
+    for step in _steps(asked):
+        certain, whole = _certain(asked, step)
         yield from certain[given:]
         if whole:
             return
-        given, window = len(certain), _next_window(asked, window)
+        given = max(given, len(certain))
 
 
-def _window(asked: SemanticQuery, window: int) -> tuple[list[Candidate], int, float]:
-    statement, params = _statement(asked)
+def _steps(asked: SemanticQuery) -> Iterator[Step]:
+    yield Step(asked.first_window, MAX_ROWS)
     with vector_cursor() as cursor:
-        cursor.execute(statement, params | {"window": window})
-        rows = cursor.fetchall()
-    if not rows:
-        return [], _found(asked, window), -1.0
-    return [Candidate(row[0], row[1], row[2], row[3]) for row in rows], rows[0][4], rows[0][5]
+        size = cursor.execute(*_filled(SIZE, asked)).fetchone()
+    second = size[0] // SECOND_SHARE if size else 0
+    if second > asked.first_window:
+        yield Step(second, MAX_ROWS)
+    yield Step(EVERYTHING, MAX_ROWS)
+    yield Step(EVERYTHING, EVERYTHING)
 
 
-def _found(asked: SemanticQuery, window: int) -> int:
-    # No row came through the join, which says nothing about the window: it may have been full.
-    statement, params = _statement(asked)
-    counting = statement[: statement.rindex("select m.id")] + COUNT
+def _certain(asked: SemanticQuery, step: Step) -> tuple[list[Candidate], bool]:
+    """Return the rows whose place is final, and whether there are no others."""
     with vector_cursor() as cursor:
-        row = cursor.execute(counting, params | {"window": window}).fetchone()
-    return int(row[0]) if row else 0
+        answer = cursor.execute(*statement(asked, step), binary=True).fetchall()
+    *_, found, worst = answer[0]
+    rows = [Candidate(*row[:5]) for row in answer if row[0] is not None]
+    if found < step.window:
+        return rows, len(rows) < step.rows
+    weights = asked.config.limits.weights
+    bound = weights.relevance * worst + weights.most_without_relevance + ROUNDING
+    return [row for row in rows if row.score > bound], False
 
 
-def _bound(asked: SemanticQuery, worst: float) -> float:
-    weights = asked.limits.weights
-    return weights.relevance * worst + weights.most_without_relevance + ROUNDING
-
-
-def _next_window(asked: SemanticQuery, window: int) -> int:
-    if window > FIRST_WINDOW:
-        return 2**31
-    total = _found(asked, 2**31)
-    return max(total // SECOND_SHARE, FIRST_WINDOW + 1)
-
-
-def _statement(asked: SemanticQuery) -> tuple[Any, dict[str, Any]]:
-    categories, params = _named(_usable(asked))
-    statement = STATEMENT.format(categories=categories, vitality=VITALITY, hash=KNOWN_HASH)
-    weights = asked.limits.weights
-    return statement, {
+def statement(asked: SemanticQuery, step: Step) -> tuple[Any, dict[str, Any]]:
+    """Return the one statement of a step, with its parameters; access is decided within it."""
+    sql, params = _filled(NEAR + SCORED, asked, fence="" if step.window == EVERYTHING else FENCE)
+    limits = asked.config.limits
+    return sql, {
         **params,
-        **vitality_params(asked.policy, asked.now),
+        **vitality_params(asked.config.policy, asked.now),
         "account": asked.account.pk,
         "query": vector_param(asked.query.vector),
-        "space": asked.query.space.pk,
-        "floor": asked.limits.floor,
-        "relevance": weights.relevance,
-        "importance": weights.importance,
-        "vitality": weights.vitality,
+        "floor": limits.floor,
+        "relevance": limits.weights.relevance,
+        "importance": limits.weights.importance,
+        "vitality": limits.weights.vitality,
+        "window": step.window,
+        "rows": step.rows,
     }
 
 
-def _usable(asked: SemanticQuery) -> Any:
-    """The scope's categories that the account may use at this moment: the one access predicate."""
-    usable = Category.objects.usable_by(asked.account).filter(pk__in=asked.scope.category_ids)
-    return usable.values_list("pk", "owner_id")
+def _filled(template: str, asked: SemanticQuery, *, fence: str = "") -> tuple[Any, dict[str, Any]]:
+    categories, params = _named(usable_categories(asked.account, asked.scope).values_list("pk", "owner_id"))
+    sql = template.format(categories=categories, vitality=VITALITY, hash=KNOWN_HASH, fence=fence)
+    return sql, params | {"space": asked.query.space.pk}
 
 
-def _named(queryset: Any) -> tuple[str, dict[str, Any]]:
+def _named(queryset: QuerySet[Any, Any]) -> tuple[str, dict[str, Any]]:
     """Compile a QuerySet of (id, owner) into SQL with named parameters that can stand within a statement."""
     sql, values = queryset.query.sql_with_params()
     names = [f"access{place}" for place in range(len(values))]

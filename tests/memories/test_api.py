@@ -343,9 +343,17 @@ def test_settings_need_their_revision_and_an_administrator(api: Api, ada: Accoun
 
 @pytest.mark.parametrize(
     "change",
-    [{"vitalityFloor": 0}, {"vitalityFloor": 91}, {"dailyDeletionLimit": 2.5}, {"dailyDeletionLimit": 0},
-     {"halfLifeByImportance": {"1": 0}}, {"halfLifeByImportance": {"11": 5}}, {"enabled": "yes"}, {"floor": 5}],
-)  # fmt: skip
+    [
+        {"vitalityFloor": 0},
+        {"vitalityFloor": 91},
+        {"dailyDeletionLimit": 2.5},
+        {"dailyDeletionLimit": 0},
+        {"halfLifeByImportance": {"1": 0}},
+        {"halfLifeByImportance": {"11": 5}},
+        {"enabled": "yes"},
+        {"floor": 5},
+    ],
+)
 def test_settings_out_of_bounds_are_refused(api: Api, change: dict[str, Any]) -> None:
     client = api(AccountFactory.create(is_staff=True))
 
