@@ -13,7 +13,7 @@ OLDEST_POSTGRESQL, OLDEST_PGVECTOR = 15, (0, 7)
 @register()
 def queue_timing(**kwargs: Any) -> list[CheckMessage]:
     """A task that comes back while it still runs would run twice."""
-    queue: dict[str, int] = settings.Q_CLUSTER
+    queue: dict[str, Any] = settings.Q_CLUSTER
     longest = queue["timeout"] * (1 + queue["queue_limit"] / queue["workers"]) + 30
     if queue["retry"] > longest:
         return []

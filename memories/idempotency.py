@@ -67,7 +67,7 @@ def _answer(key: str, handler: Handler, view: Any, request: Request, *args: Any,
 
 def _claim(request: Request, key: str, request_hash: bytes) -> int | None:
     now = timezone.now()
-    values = [account_of(request).pk, key, request_hash, now, now - timedelta(hours=REPLY_HOURS)]
+    values: list[Any] = [account_of(request).pk, key, request_hash, now, now - timedelta(hours=REPLY_HOURS)]
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, values)
         row = cursor.fetchone()

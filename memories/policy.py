@@ -1,6 +1,7 @@
 """How memories fade: the values an operator may set, with their defaults and bounds."""
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,9 +52,11 @@ DEFAULT_POLICY = RetentionPolicy()
 
 
 def to_document(policy: RetentionPolicy) -> dict[str, Any]:
+    """Return the policy as it is stored. JSON has no NaN: a half-life that is none is null."""
+    table = {str(level): policy.half_lives[level - 1] for level in LEVELS}
     return {
         "enabled": policy.enabled,
-        "halfLifeByImportance": {str(level): policy.half_lives[level - 1] for level in LEVELS},
+        "halfLifeByImportance": {key: days if math.isfinite(days) else None for key, days in table.items()},
         "vitalityFloor": policy.floor,
         "graceDays": policy.grace_days,
         "dailyDeletionLimit": policy.daily_deletion_limit,
@@ -61,12 +64,14 @@ def to_document(policy: RetentionPolicy) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> RetentionPolicy:
-    """Read a stored document onto the defaults. A half-life that is no number stays unusable, loudly."""
-    table = document.get("halfLifeByImportance")
+    """Read a stored document onto the defaults. A half-life missing from a stored table is not made up:
+    it stays unusable, loudly.
+    """
     policy = DEFAULT_POLICY
-    if isinstance(table, Mapping):
-        stored = (table.get(str(level), policy.half_lives[level - 1]) for level in LEVELS)
-        policy = replace(policy, half_lives=tuple(_number(value, math.nan) for value in stored))
+    if "halfLifeByImportance" in document:
+        table = _table(document)
+        stored = (_number(table.get(str(level)), math.nan) for level in LEVELS)
+        policy = replace(policy, half_lives=tuple(stored))
     return replace(
         policy,
         enabled=document.get("enabled") is not False,
@@ -80,7 +85,7 @@ def clamp(current: RetentionPolicy, document: Mapping[str, Any]) -> RetentionPol
     """Return the policy after a partial change: positive values are clamped into their bounds,
     zero, negative and non-finite ones keep what is there, half-lives merge level by level.
     """
-    table = document.get("halfLifeByImportance", {})
+    table, enabled = _table(document), document.get("enabled")
     half_lives = tuple(
         _clamped("halfLifeByImportance", table.get(str(level)), current.half_lives[level - 1])
         for level in LEVELS
@@ -88,12 +93,17 @@ def clamp(current: RetentionPolicy, document: Mapping[str, Any]) -> RetentionPol
     limit = _clamped("dailyDeletionLimit", document.get("dailyDeletionLimit"), current.daily_deletion_limit)
     grace = _number(document.get("graceDays"), current.grace_days)
     return RetentionPolicy(
-        enabled=bool(document.get("enabled", current.enabled)),
+        enabled=enabled if isinstance(enabled, bool) else current.enabled,
         half_lives=half_lives,
         floor=_clamped("vitalityFloor", document.get("vitalityFloor"), current.floor),
         grace_days=BOUNDS["graceDays"].clamp(grace),
         daily_deletion_limit=round(limit),
     )
+
+
+def _table(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    table = document.get("halfLifeByImportance")
+    return table if isinstance(table, Mapping) else {}
 
 
 def _clamped(name: str, value: object, current: float) -> float:
@@ -102,6 +112,7 @@ def _clamped(name: str, value: object, current: float) -> float:
 
 
 def _number(value: object, otherwise: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return otherwise
-    return value
+    # A comparison, as math.isfinite refuses an integer of hundreds of digits.
+    return value if -sys.float_info.max <= value <= sys.float_info.max else otherwise

@@ -33,7 +33,7 @@ class MemoryRow(serializers.Serializer[Any]):
     kind = serializers.CharField()
     importance = serializers.IntegerField()
     status = serializers.ChoiceField(Memory.Status.choices)
-    source = serializers.ChoiceField(Memory.Source.choices)
+    source = serializers.ChoiceField(Memory.Source.choices)  # type: ignore[assignment]  # a field of that name
     use_count = serializers.IntegerField()
     last_used_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()

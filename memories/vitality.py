@@ -1,8 +1,8 @@
-"""How alive a memory is, and when it may go. Pure rules; `memories.vitality_sql` says the same in SQL."""
+"""How alive a memory is, and when it may go: the rules in Python, and the same rules as SQL text."""
 
 import math
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from memories.policy import RetentionPolicy
 
@@ -30,8 +30,9 @@ def vitality(memory: Facts, policy: RetentionPolicy, now: datetime) -> float:
     Raises:
         ValueError: the policy has no usable half-life for the memory's importance.
     """
-    age = max((now - (memory.last_used_at or memory.created_at)) / DAY, 0.0)
-    return min(max(_peak(memory) * 0.5 ** (age / policy.half_life(memory.importance)), 0.0), 100.0)
+    age = max(_days_since_use(memory, now), 0.0)
+    left: float = 0.5 ** (age / policy.half_life(memory.importance))
+    return min(max(_peak(memory) * left, 0.0), 100.0)
 
 
 def is_evictable(memory: Facts, policy: RetentionPolicy, now: datetime) -> bool:
@@ -43,12 +44,15 @@ def is_evictable(memory: Facts, policy: RetentionPolicy, now: datetime) -> bool:
 
 def evictable_at(memory: Facts, policy: RetentionPolicy, now: datetime) -> datetime | None:
     """Return the first of the daily checks from `now` on at which the memory may go, or None if never."""
-    if not policy.enabled:
+    if not policy.enabled or policy.floor <= 0:
         return None
-    steps = max(_steps_to_grace_end(memory, policy, now), _steps_to_floor(memory, policy, now), 0)
-    # Rounding may be off by one check, either way.
+    wait = max(_days_to_grace_end(memory, policy, now), _days_to_floor(memory, policy, now), 0.0)
+    if wait > MAX_STEPS:
+        return None  # far outside what the bounds of a policy allow
+    # Rounding may be off by one check, either way; and at the very end of grace the next check is the first.
+    steps = math.ceil(wait)
     for step in (steps - 1, steps, steps + 1):
-        if 0 <= step <= MAX_STEPS and is_evictable(memory, policy, now + step * DAY):
+        if step >= 0 and is_evictable(memory, policy, now + step * DAY):
             return now + step * DAY
     return None
 
@@ -57,13 +61,73 @@ def _peak(memory: Facts) -> float:
     return 100 * (0.5 + 0.5 * memory.use_count / (memory.use_count + HALF_TRUST_USES))
 
 
-def _steps_to_grace_end(memory: Facts, policy: RetentionPolicy, now: datetime) -> int:
-    return math.floor(policy.grace_days - (now - memory.created_at) / DAY) + 1
+def _days_since_use(memory: Facts, now: datetime) -> float:
+    return (now - (memory.last_used_at or memory.created_at)) / DAY
 
 
-def _steps_to_floor(memory: Facts, policy: RetentionPolicy, now: datetime) -> int:
+def _days_to_grace_end(memory: Facts, policy: RetentionPolicy, now: datetime) -> float:
+    return policy.grace_days - (now - memory.created_at) / DAY
+
+
+def _days_to_floor(memory: Facts, policy: RetentionPolicy, now: datetime) -> float:
     peak = _peak(memory)
     if peak < policy.floor:
-        return 0
-    days = policy.half_life(memory.importance) * math.log2(peak / policy.floor)
-    return math.ceil(days - (now - (memory.last_used_at or memory.created_at)) / DAY)
+        return 0.0
+    fall = policy.half_life(memory.importance) * (math.log2(peak) - math.log2(policy.floor))
+    return fall - _days_since_use(memory, now)
+
+
+# The same in SQL, over the alias `m` of memories_memory, with the parameters that the two functions at the
+# end give. All in float8: numeric arithmetic is many times slower. The CASE keeps the order of the rule: a
+# level without a usable half-life divides by zero, and only for a row that gets that far.
+
+NOW = "%(now)s::timestamptz"
+LAST_CONTACT = "coalesce(m.last_used_at, m.created_at)"
+FLOOR = "%(vitality_floor)s::float8"
+HALF_LIFE = "(%(half_lives)s::float8[])[m.importance]"
+PEAK = f"(50::float8 + 50::float8 * m.use_count::float8 / (m.use_count::float8 + {HALF_TRUST_USES}))"
+
+
+def _days(since: str, at: str) -> str:
+    return f"(date_part('epoch', {at} - {since}) / 86400::float8)"
+
+
+def _vitality(at: str) -> str:
+    # power() raises on underflow; after a thousand half-lives nothing is left anyway.
+    halvings = f"least(greatest({_days(LAST_CONTACT, at)}, 0) / {HALF_LIFE}, 1000)"
+    return f"({PEAK} * power(0.5::float8, {halvings}))"
+
+
+def _is_evictable(at: str) -> str:
+    may_go = f"%(retention_on)s::boolean and {_days('m.created_at', at)} > %(grace_days)s::float8"
+    return f"(case when {may_go} then {_vitality(at)} < {FLOOR} else false end)"
+
+
+def _evictable_at() -> str:
+    fall = f"{HALF_LIFE} * ln({PEAK} / {FLOOR}) / ln(2::float8)"
+    to_floor = f"case when {PEAK} < {FLOOR} then 0 else {fall} - {_days(LAST_CONTACT, NOW)} end"
+    to_grace_end = f"%(grace_days)s::float8 - {_days('m.created_at', NOW)}"
+    at = f"({NOW} + step * interval '24 hours')"
+    return f"""(case when %(retention_on)s::boolean and {FLOOR} > 0 then (
+        select min({at})
+        from (select ceil(greatest({to_grace_end}, {to_floor}, 0)) as steps) as guess,
+            unnest(array[steps - 1, steps, steps + 1]) as step
+        where step between 0 and {MAX_STEPS} and {_is_evictable(at)}) end)"""  # noqa: S608 - of constants
+
+
+VITALITY = _vitality(NOW)
+IS_EVICTABLE = _is_evictable(NOW)
+EVICTABLE_AT = _evictable_at()
+
+
+def vitality_params(policy: RetentionPolicy, now: datetime) -> dict[str, Any]:
+    usable = [days if math.isfinite(days) and days > 0 else 0 for days in policy.half_lives]
+    return {"now": now, "half_lives": [float(days) for days in usable]}
+
+
+def retention_params(policy: RetentionPolicy, now: datetime) -> dict[str, Any]:
+    return vitality_params(policy, now) | {
+        "retention_on": policy.enabled,
+        "grace_days": float(policy.grace_days),
+        "vitality_floor": float(policy.floor),
+    }

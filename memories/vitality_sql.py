@@ -1,7 +1,6 @@
-"""The rule of `memories.vitality` as SQL, for sorting and weighing many rows. All in float8: numeric
-arithmetic is many times slower.
-"""
+"""The SQL of `memories.vitality` as expressions for a QuerySet of memories."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -9,26 +8,30 @@ from django.db import models
 from django.db.models.expressions import RawSQL
 
 from memories.policy import RetentionPolicy
+from memories.vitality import EVICTABLE_AT, IS_EVICTABLE, VITALITY, retention_params, vitality_params
 
-# Over the alias `m` of memories_memory; takes the parameters `now` and `half_lives`.
-VITALITY = """
-    least(greatest(
-        100::float8
-        * power(0.5::float8,
-            greatest(date_part('epoch', %(now)s::timestamptz - coalesce(m.last_used_at, m.created_at)), 0)
-            / 86400::float8 / (%(half_lives)s::float8[])[m.importance])
-        * (0.5::float8 + 0.5::float8 * m.use_count::float8 / (m.use_count + 5)::float8), 0), 100)
-"""
+__all__ = ["VITALITY", "evictable_at_sql", "is_evictable_sql", "vitality_params", "vitality_sql"]
 
-
-def vitality_params(policy: RetentionPolicy, now: datetime) -> dict[str, Any]:
-    return {"now": now, "half_lives": [float(days) for days in policy.half_lives]}
+PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 def vitality_sql(policy: RetentionPolicy, now: datetime) -> RawSQL:
-    """Return the vitality of each row as an expression for a QuerySet of memories."""
-    params = vitality_params(policy, now)
-    statement = (
-        VITALITY.replace("%(now)s", "%s").replace("%(half_lives)s", "%s").replace("m.", '"memories_memory".')
-    )
-    return RawSQL(statement, (params["now"], params["half_lives"]), output_field=models.FloatField())  # noqa: S611
+    return _expression(VITALITY, policy, now, models.FloatField())
+
+
+def is_evictable_sql(policy: RetentionPolicy, now: datetime) -> RawSQL:
+    return _expression(IS_EVICTABLE, policy, now, models.BooleanField())
+
+
+def evictable_at_sql(policy: RetentionPolicy, now: datetime) -> RawSQL:
+    return _expression(EVICTABLE_AT, policy, now, models.DateTimeField())
+
+
+def _expression(
+    template: str, policy: RetentionPolicy, now: datetime, output_field: models.Field[Any, Any]
+) -> RawSQL:
+    """Django counts parameters by place, and calls the table by its name."""
+    values = retention_params(policy, now)
+    places = tuple(values[name] for name in PARAMETER.findall(template))
+    statement = re.sub(r"\bm\.", '"memories_memory".', PARAMETER.sub("%s", template))
+    return RawSQL(statement, places, output_field=output_field)  # noqa: S611

@@ -73,9 +73,32 @@ def retrieve(
         Unavailable: the stored retention settings cannot be used.
     """
     text = keyword.clean_query(query)
-    if not text:
+    if not text or not scope.category_ids:
         return Recall([], "empty")
-    vector = _embedded(text)  # before the snapshot: no transaction is open across a network call
+    return recall_with(
+        _embedded(text),  # before the snapshot: no transaction is open across a network call
+        account=account,
+        text=text,
+        scope=scope,
+        count=count,
+        byte_budget=byte_budget,
+        exclude=exclude,
+        first_window=first_window,
+    )
+
+
+def recall_with(
+    vector: QueryVector | None,
+    *,
+    account: Account,
+    text: str,
+    scope: RecallScope,
+    count: int | None = None,
+    byte_budget: int | None = None,
+    exclude: Collection[Version] = (),
+    first_window: int = FIRST_WINDOW,
+) -> Recall:
+    """Do what `retrieve` does once the question is embedded: all that needs the database, in one snapshot."""
     now = timezone.now()
     with read_snapshot():
         config = _config(count, byte_budget)
@@ -148,7 +171,8 @@ class _Search:
         return None in versions or one.body_hash.hex() in versions
 
     def _hydrated(self, picked: list[Candidate]) -> list[PackedMemory]:
-        bodies = semantic.memories_of(self.account, [one.memory_id for one in picked])
+        ids = [one.memory_id for one in picked]
+        bodies = semantic.memories_of(self.account, self.scope, ids) if ids else {}
         return [
             PackedMemory(bodies[one.memory_id], one.score, one.cosine)
             for one in picked

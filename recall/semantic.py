@@ -6,21 +6,20 @@ the window has a cosine of at most the window's worst, so its score is at most
 wants more, the window grows; the last one is the whole scope. See docs/recall.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from django.db.models import QuerySet
 
 from embeddings.embedding import QueryVector
 from embeddings.freshness import KNOWN_HASH
 from embeddings.scoring import vector_cursor, vector_param
 from memories.models import Account, Memory
 from memories.vitality_sql import VITALITY, vitality_params
+from recall.access_sql import READABLE, usable_categories_sql
 from recall.config import RecallConfig
 from recall.packing import Candidate
-from recall.scope import RecallScope, usable_categories
+from recall.scope import RecallScope
 
 FIRST_WINDOW = 1024
 SECOND_SHARE = 8  # the second window is an eighth of the scope
@@ -50,11 +49,8 @@ left join lateral (
            near.cosine
     from near
     cross join lateral (select * from memories_memory one where one.id = near.memory_id {fence}) m
-    left join memories_bodyhash h on h.memory_id = m.id
-    where m.status = 'active' and {hash} = near.body_hash
-      and m.category_id = any(array(select id from usable))
-      and (m.owner_id = %(account)s
-           or m.category_id = any(array(select id from usable where pool)))
+    left join lateral (select sha256 from memories_bodyhash one where one.memory_id = m.id {fence}) h on true
+    where {readable} and {hash} = near.body_hash
     order by score desc, m.id desc limit %(rows)s
 ) scored on true
 order by scored.score desc, scored.id desc
@@ -67,6 +63,11 @@ SIZE = """
 with usable as materialized ({categories})
 select count(*) from embeddings_memoryembedding e
 where e.space_id = %(space)s and e.category_id = any(array(select id from usable))
+"""
+
+BODIES = """
+with usable as materialized ({categories})
+select m.* from memories_memory m where m.id = any(%(ids)s) and {readable}
 """
 
 
@@ -132,7 +133,6 @@ def statement(asked: SemanticQuery, step: Step) -> tuple[Any, dict[str, Any]]:
     return sql, {
         **params,
         **vitality_params(asked.config.policy, asked.now),
-        "account": asked.account.pk,
         "query": vector_param(asked.query.vector),
         "floor": limits.floor,
         "relevance": limits.weights.relevance,
@@ -144,21 +144,18 @@ def statement(asked: SemanticQuery, step: Step) -> tuple[Any, dict[str, Any]]:
 
 
 def _filled(template: str, asked: SemanticQuery, *, fence: str = "") -> tuple[Any, dict[str, Any]]:
-    categories, params = _named(usable_categories(asked.account, asked.scope).values_list("pk", "owner_id"))
-    sql = template.format(categories=categories, vitality=VITALITY, hash=KNOWN_HASH, fence=fence)
-    return sql, params | {"space": asked.query.space.pk}
-
-
-def _named(queryset: QuerySet[Any, Any]) -> tuple[str, dict[str, Any]]:
-    """Compile a QuerySet of (id, owner) into SQL with named parameters that can stand within a statement."""
-    sql, values = queryset.query.sql_with_params()
-    names = [f"access{place}" for place in range(len(values))]
-    inner = sql % tuple(f"%({name})s" for name in names)
-    return f"select c.id, c.owner_id is null as pool from ({inner}) c (id, owner_id)", dict(
-        zip(names, values, strict=True)
+    sql = template.format(
+        categories=usable_categories_sql(), readable=READABLE, vitality=VITALITY, hash=KNOWN_HASH, fence=fence
     )
+    return sql, access(asked.account, asked.scope) | {"space": asked.query.space.pk}
 
 
-def memories_of(account: Account, ids: list[int]) -> dict[int, Memory]:
+def memories_of(account: Account, scope: RecallScope, ids: Sequence[int]) -> dict[int, Memory]:
     """Read bodies, through the same access predicate as everything else."""
-    return Memory.objects.active().readable_by(account).in_bulk(ids)
+    statement = BODIES.format(categories=usable_categories_sql(), readable=READABLE)
+    rows = Memory.objects.raw(statement, access(account, scope) | {"ids": list(ids)})
+    return {memory.pk: memory for memory in rows}
+
+
+def access(account: Account, scope: RecallScope) -> dict[str, Any]:
+    return {"account": account.pk, "scope": list(scope.category_ids)}

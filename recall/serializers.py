@@ -1,5 +1,6 @@
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from elowen.lib.rest import IdField, StrictCharField, StrictIntegerField, StrictSerializer
@@ -8,11 +9,12 @@ from recall.config import SETTINGS
 
 COUNT, BYTES = SETTINGS["memoryRecallCount"], SETTINGS["memoryRecallBytes"]
 MAX_EXCLUDED = 5000
+HEX = RegexValidator(r"\A[0-9a-f]{64}\Z", "Give 64 hexadecimal digits, in lower case.")
 
 
 class VersionInput(StrictSerializer):
     id = IdField()
-    bodySha256 = StrictCharField(min_length=64, max_length=64, required=False)
+    bodySha256 = StrictCharField(validators=[HEX], required=False)
 
 
 class RetrieveInput(StrictSerializer):

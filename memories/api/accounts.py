@@ -88,7 +88,7 @@ class AccountList(AdministratorView):
 
 
 class AccountDetail(AdministratorView):
-    @extend_schema(operation_id="account_deactivate", responses=AccountRow)
+    @extend_schema(operation_id="account_deactivate", responses={200: AccountRow})
     def delete(self, request: Request, account_id: int) -> Response:
         """Lock the account out; its memories stay."""
         return Response(AccountRow(accounts.deactivate_account(account_id=account_id)).data)

@@ -111,7 +111,7 @@ class MemoryList(APIView):
                 found = found.filter(**{lookup: query[parameter]})
         if "categoryId" in query:
             chosen = query["categoryId"]
-            found = found.filter(category_id=None if chosen == "null" else int(chosen))
+            found = found.filter(category=None if chosen == "null" else int(chosen))
         return found
 
     def browse(self, request: Request, query: dict[str, Any], found: QuerySet[Memory]) -> Response:

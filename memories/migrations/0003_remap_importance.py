@@ -1,6 +1,6 @@
 """Moves ranks 1 to 5 onto levels 1, 3, 5, 7 and 9, and the stored retention policy with them."""
 
-import math
+import sys
 
 from django.db import migrations
 from django.db.models import Max
@@ -16,9 +16,11 @@ ROW = """jsonb_build_object(
     'last_used_at', last_used_at, 'created_at', created_at, 'updated_at', updated_at,
     'dream_reviewed_at', dream_reviewed_at, 'dream_run_id', dream_run_id, 'origin', origin)"""
 
-# One statement: no row moves twice, and each change is in the trail with the row before and after.
+# One statement: no row moves twice, and each change is in the trail with the row before and after. The
+# lock keeps a writer from changing a row between its two pictures.
 MOVE = """
 set local timezone to 'UTC';
+lock table memories_memory in share row exclusive mode;
 with before as (select id, {row} as row from memories_memory where {level} <> importance),
 moved as (
     update memories_memory set importance = {level} where {level} <> importance
@@ -76,12 +78,14 @@ def to_ten_levels(document):
 
 
 def to_five_levels(document):
-    return {**document, "halfLifeByImportance": FIVE_LEVELS}
+    return to_ten_levels(document) | {"halfLifeByImportance": FIVE_LEVELS}
 
 
 def number(value, *, otherwise):
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return value if usable else otherwise
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return otherwise
+    # A comparison, as math.isfinite refuses an integer of hundreds of digits.
+    return value if -sys.float_info.max <= value <= sys.float_info.max else otherwise
 
 
 def clamped(value, low, high):

@@ -97,7 +97,7 @@ class Memory(models.Model):
                 condition=Q(source__in=["user", "agent", "merge", "import"]), name="known_source"
             ),
             CheckConstraint(
-                condition=~Q(body="") & LessThanOrEqual(Length("body"), MAX_BODY_CHARS),
+                condition=~Q(body="") & Q(LessThanOrEqual(Length("body"), MAX_BODY_CHARS)),
                 name="body_length_in_range",
             ),
             CheckConstraint(condition=~Q(kind=""), name="kind_not_empty"),

@@ -99,9 +99,9 @@ def static_root(settings: Settings, tmp_path: Path) -> Iterator[Path]:
     settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
     settings.STATIC_ROOT = tmp_path / "static"
     settings.WHITENOISE_USE_FINDERS = False
-    get_finder.cache_clear()
+    get_finder.cache_clear()  # type: ignore[attr-defined]
     yield settings.STATIC_ROOT
-    get_finder.cache_clear()
+    get_finder.cache_clear()  # type: ignore[attr-defined]
 
 
 def test_static_files_are_collected_again_only_when_one_has_changed(static_root: Path) -> None:

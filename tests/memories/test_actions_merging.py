@@ -16,7 +16,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def drawer(ada: Account) -> Category:
-    return CategoryFactory.create(owner=ada)
+    drawer: Category = CategoryFactory.create(owner=ada)
+    return drawer
 
 
 def test_merge_keeps_the_best_of_its_sources(ada: Account, drawer: Category) -> None:
@@ -42,7 +43,7 @@ def test_merge_records_every_source_whole(ada: Account, drawer: Category) -> Non
     deletes = MemoryEvent.objects.filter(action="delete")
     event = MemoryEvent.objects.get(action="merge")
     assert {row.memory_id: row.before for row in deletes} == before
-    assert all(row.after["status"] == "deleted" for row in deletes)
+    assert all(row.after and row.after["status"] == "deleted" for row in deletes)
     assert event.after == audit.snapshot(merged) | {"source_ids": sorted(before)}
 
 

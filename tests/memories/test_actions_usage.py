@@ -56,6 +56,7 @@ def test_purge_is_audited_first_and_takes_everything_with_it(ada: Account) -> No
 
     event = MemoryEvent.objects.get()
     assert (event.action, event.after, event.memory_id) == ("purge", None, memory.pk)
+    assert event.before is not None
     assert event.before["body"] == memory.body
     assert not Memory.objects.exists()
     assert not BodyHash.objects.exists()

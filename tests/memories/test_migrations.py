@@ -87,6 +87,7 @@ def test_every_rank_of_every_status_moves_once_and_is_audited(migrate: Migrate) 
     for row in changed:
         event, new = events[row.pk], Memory.objects.get(pk=row.pk)
         assert (event.action, event.actor, event.account_id) == ("update", "migration", row.owner_id)
+        assert event.after is not None
         assert _with_times(event.after) == _with_times(audit.snapshot(new))
         assert event.before == event.after | {"importance": row.importance}
 

@@ -52,6 +52,8 @@ def test_a_blank_question_finds_nothing_and_asks_no_model(
 def test_only_the_first_characters_of_a_question_are_embedded(
     ada: Account, server: FakeServer, space: EmbeddingSpace
 ) -> None:
+    MemoryFactory.create(owner=ada)
+
     recall(ada, f"  {'x' * MEMORY_QUERY_CHARS}never sent")
 
     assert server.requests[0].texts == ["x" * MEMORY_QUERY_CHARS]
@@ -60,14 +62,14 @@ def test_only_the_first_characters_of_a_question_are_embedded(
 def test_the_nearest_comes_first_with_its_score_and_similarity(
     ada: Account, space: EmbeddingSpace, question: Asks
 ) -> None:
-    far = remembers(space, 1, 1, owner=ada, importance=1)
+    far = remembers(space, 3, 4, owner=ada, importance=1)
     near = remembers(space, 1, 0, owner=ada, importance=1)
     question(1, 0)
 
     found = recall(ada)
 
     assert (found.path, found.degraded, ids(found)) == ("semantic", False, [near.pk, far.pk])
-    assert [one.similarity for one in found.memories] == pytest.approx([1, 0.7071], abs=1e-3)
+    assert [one.similarity for one in found.memories] == pytest.approx([1, 0.6])
     assert found.memories[0].score == pytest.approx(0.8 + 0.1 * 0.5, abs=1e-3)
     assert found.memories[0].body_sha256 == text_hash(near.body).hex()
 
@@ -371,7 +373,7 @@ def test_the_number_of_statements_does_not_grow(ada: Account, space: EmbeddingSp
         remembers(space, *vector, owner=ada, category=category)
     few = statements(ada)
     for _ in range(10):
-        remembers(space, 1, 1, 1, 1, owner=ada, category=category)
+        remembers(space, 1, 2, 2, 2, owner=ada, category=category)
 
     # The settings and the space for the question; the scope; then savepoint, settings, scoring, vectors,
     # bodies, and the end of the savepoint.
@@ -389,11 +391,14 @@ def test_the_scan_reads_only_the_scope_and_probes_only_the_window(
 ) -> None:
     question(1, 0)
     remembers(space, 1, 0, owner=ada)
-    category = CategoryFactory.create(owner=ben)
-    others = MemoryFactory.create_batch(600, owner=ben, category=category)
+    others = [
+        memory
+        for _ in range(60)
+        for memory in MemoryFactory.create_batch(10, owner=ben, category=CategoryFactory.create(owner=ben))
+    ]
     MemoryEmbedding.objects.bulk_create(
         MemoryEmbedding(
-            memory=memory, space=space, account_id=ben.pk, category_id=category.pk,
+            memory=memory, space=space, account_id=ben.pk, category_id=memory.category_id,
             body_hash=text_hash(memory.body), vec=[0.5] * 300,
         )
         for memory in others
@@ -446,8 +451,9 @@ def test_a_snapshot_only_reads_and_only_once(ada: Account, settings: LazySetting
 
 
 def test_unusable_half_lives_are_said_aloud(ada: Account, space: EmbeddingSpace) -> None:
-    ConfigSection.objects.create(
-        name="runtime.memoryRetention", document={"halfLifeByImportance": {"3": "long"}}
+    remembers(space, 1, 0, owner=ada)
+    ConfigSection.objects.update_or_create(
+        name="runtime.memoryRetention", defaults={"document": {"halfLifeByImportance": {"3": "long"}}}
     )
 
     with pytest.raises(Unavailable, match="half-lives"):
