@@ -230,7 +230,7 @@ def fill(rows: int, dims: int, random: np.random.Generator) -> Store:
         cursor.execute("vacuum (analyze)")
     vectors = halves.astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return Store(account, recall_scope(account), space, ids, vectors, halves, **facts)
+    return Store(account, recall_scope(account), space, ids, vectors, halves, **facts)  # type: ignore[arg-type]
 
 
 def insert_memories(

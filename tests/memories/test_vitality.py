@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -24,7 +25,7 @@ class Facts:
     created_at: datetime = NOW
 
 
-def aged(days: float, **facts: int) -> Facts:
+def aged(days: float, **facts: Any) -> Facts:
     return Facts(created_at=NOW - days * DAY, **facts)
 
 

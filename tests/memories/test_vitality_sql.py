@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import DataError, connection, transaction
@@ -57,7 +58,7 @@ def test_sql_and_python_agree_on_every_row(ada: Account, seed: int) -> None:
     store_random_rows(chance, ada)
     policy = DEFAULT_POLICY if seed == 0 else random_policy(chance)
 
-    rows = Memory.objects.annotate(
+    rows: Any = Memory.objects.annotate(
         vitality=vitality_sql(policy, NOW),
         may_go=is_evictable_sql(policy, NOW),
         goes_at=evictable_at_sql(policy, NOW),
@@ -91,7 +92,7 @@ def test_sql_and_python_agree_at_the_boundaries(
     goes_at = None if wait is None else NOW + wait * DAY
     MemoryFactory.create(owner=ada, created_at=NOW - days * DAY)
 
-    row = Memory.objects.annotate(
+    row: Any = Memory.objects.annotate(
         may_go=is_evictable_sql(policy, NOW), goes_at=evictable_at_sql(policy, NOW)
     ).get()
 
@@ -124,7 +125,7 @@ def test_a_broken_level_fails_for_the_rows_that_reach_it_only(ada: Account) -> N
 
 @pytest.mark.parametrize("expression", [vitality_sql, is_evictable_sql, evictable_at_sql])
 def test_the_database_calculates_without_numeric(ada: Account, expression: Expression) -> None:
-    rows = Memory.objects.annotate(value=expression(DEFAULT_POLICY, NOW)).values_list("value")
+    rows: Any = Memory.objects.annotate(value=expression(DEFAULT_POLICY, NOW)).values_list("value")
 
     sql, params = rows.query.sql_with_params()
     with connection.cursor() as cursor:
