@@ -18,13 +18,13 @@ def load_document() -> tuple[dict[str, dict[str, Any]], int]:
     """Return the stored sections by name, and the document's revision."""
     rows = list(ConfigSection.objects.all())
     revision = max((row.revision for row in rows), default=FIRST_REVISION)
-    return {row.name: row.document for row in rows}, revision
+    return {row.name: _object(row) for row in rows}, revision
 
 
 def load_section(name: str) -> dict[str, Any]:
     """Return a section as it is stored; empty when nobody has changed it."""
     row = ConfigSection.objects.filter(name=name).first()
-    return row.document if row and isinstance(row.document, dict) else {}
+    return _object(row) if row else {}
 
 
 def retention_policy() -> RetentionPolicy:
@@ -50,6 +50,10 @@ def save_section(*, name: str, document: dict[str, Any], revision: int, by: Acco
         section=name, revision=row.revision, before=before, after=document, actor=f"user:{by.pk}"
     )
     return row.revision
+
+
+def _object(row: ConfigSection) -> dict[str, Any]:
+    return row.document if isinstance(row.document, dict) else {}
 
 
 def _lock_revision() -> int:

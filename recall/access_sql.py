@@ -1,8 +1,10 @@
-"""Access within a statement, as `recall.scope` and `memories.access` define it, so that one snapshot decides."""
+"""Access decided within a statement, by the one predicate of `memories.access`."""
 
 from functools import cache
+from typing import Any
 
 from memories.models import Account, Category
+from recall.scope import RecallScope
 
 PLACEHOLDER = 2**62 + 11  # stands for the account while the QuerySet is compiled
 
@@ -13,18 +15,25 @@ READABLE = """
 """
 
 
-@cache
-def usable_categories_sql() -> str:
-    """Return a SELECT of (id, pool): what of `scope` the `account` may use when the statement runs.
+def usable_sql() -> str:
+    """Return a SELECT of (id, pool): what of the scope the account may use when the statement runs."""
+    return _compiled()[0]
 
-    It is Category.objects.usable_by, compiled once in a process: that takes longer than a whole recall.
-    """
+
+def access_params(account: Account, scope: RecallScope) -> dict[str, Any]:
+    """Return the parameters of `usable_sql` and READABLE."""
+    return _compiled()[1] | {"account": account.pk, "scope": list(scope.category_ids)}
+
+
+@cache
+def _compiled() -> tuple[str, dict[str, Any]]:
+    # Once in a process: Django takes longer to compile this than PostgreSQL for a whole recall.
     usable = Category.objects.usable_by(Account(pk=PLACEHOLDER)).values_list("pk", "owner_id")
     sql, values = usable.query.sql_with_params()
-    if set(values) != {PLACEHOLDER}:
-        raise TypeError("Access depends on more than the account.")
-    named = sql % (("%(account)s",) * len(values))
+    names = ["account" if value == PLACEHOLDER else f"access{n}" for n, value in enumerate(values)]
+    named = sql % tuple(f"%({name})s" for name in names)
+    constants = {name: value for name, value in zip(names, values, strict=True) if name != "account"}
     return (
-        f"select c.id, c.owner_id is null as pool from ({named}) c (id, owner_id)"
+        f"select c.id, c.owner_id is null as pool from ({named}) c (id, owner_id)"  # noqa: S608 - compiled
         " where c.id = any(%(scope)s::bigint[])"
-    )
+    ), constants

@@ -16,7 +16,7 @@ from embeddings.freshness import KNOWN_HASH
 from embeddings.scoring import vector_cursor, vector_param
 from memories.models import Account, Memory
 from memories.vitality_sql import VITALITY, vitality_params
-from recall.access_sql import READABLE, usable_categories_sql
+from recall.access_sql import READABLE, access_params, usable_sql
 from recall.config import RecallConfig
 from recall.packing import Candidate
 from recall.scope import RecallScope
@@ -145,17 +145,13 @@ def statement(asked: SemanticQuery, step: Step) -> tuple[Any, dict[str, Any]]:
 
 def _filled(template: str, asked: SemanticQuery, *, fence: str = "") -> tuple[Any, dict[str, Any]]:
     sql = template.format(
-        categories=usable_categories_sql(), readable=READABLE, vitality=VITALITY, hash=KNOWN_HASH, fence=fence
+        categories=usable_sql(), readable=READABLE, vitality=VITALITY, hash=KNOWN_HASH, fence=fence
     )
-    return sql, access(asked.account, asked.scope) | {"space": asked.query.space.pk}
+    return sql, access_params(asked.account, asked.scope) | {"space": asked.query.space.pk}
 
 
 def memories_of(account: Account, scope: RecallScope, ids: Sequence[int]) -> dict[int, Memory]:
     """Read bodies, through the same access predicate as everything else."""
-    statement = BODIES.format(categories=usable_categories_sql(), readable=READABLE)
-    rows = Memory.objects.raw(statement, access(account, scope) | {"ids": list(ids)})
+    statement = BODIES.format(categories=usable_sql(), readable=READABLE)
+    rows = Memory.objects.raw(statement, access_params(account, scope) | {"ids": list(ids)})
     return {memory.pk: memory for memory in rows}
-
-
-def access(account: Account, scope: RecallScope) -> dict[str, Any]:
-    return {"account": account.pk, "scope": list(scope.category_ids)}
