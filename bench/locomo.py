@@ -39,8 +39,8 @@ COUNT, BYTES = max(DEPTHS), 100_000
 ADVERSARIAL = 5
 K1, B, RRF = 1.5, 0.75, 60
 STOP = """
-    a an and are as at be but by did do does for from had has have he her his how i in is it its me my of on or
-    she that the their they this to was we were what when where which who will with you your
+    a an and are as at be but by did do does for from had has have he her his how i in is it its me my of on
+    or she that the their they this to was we were what when where which who will with you your
 """
 STOP_WORDS = frozenset(STOP.split())
 PATIENCE_S = 60
@@ -72,10 +72,12 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=1)
     parser.add_argument("--notes", action="store_true", help="store observations instead of turns")
     parser.add_argument("--searchable", type=int, default=10, help="memories to time until they are found")
+    parser.add_argument("--paraphrase", type=int, default=700, help="per mille; 990 leaves nearly all in")
     args = parser.parse_args()
     document = json.loads(args.path.read_text(encoding="utf-8"))[: args.conversations]
     conversations = [conversation_of(entry, notes=args.notes) for entry in document]
     with own_database():
+        set_paraphrase(args.paraphrase)
         result = run(conversations)
         result["commit_to_searchable_ms"] = commit_to_searchable(args.searchable) if args.searchable else None
     show(result)
@@ -131,6 +133,14 @@ def turns_in(sources: Sequence[str]) -> frozenset[str]:
 
 
 # --- Elowen's part ---
+
+
+def set_paraphrase(per_mille: int) -> None:
+    from memories.models import ConfigSection
+
+    ConfigSection.objects.update_or_create(
+        name="runtime.limits", defaults={"document": {"memoryParaphrasePerMille": per_mille}}
+    )
 
 
 def store(conversation: Conversation) -> "Account":
