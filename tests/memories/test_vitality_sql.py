@@ -100,6 +100,17 @@ def test_sql_and_python_agree_at_the_boundaries(
     assert (is_evictable(row, policy, NOW), evictable_at(row, policy, NOW)) == (may_go, goes_at)
 
 
+def test_sql_finds_the_day_on_which_vitality_is_under_the_floor_by_the_least_bit(ada: Account) -> None:
+    """The formula alone would name the day after, for some of these."""
+    row = MemoryFactory.create(owner=ada, created_at=NOW, use_count=1)
+    found = Memory.objects.filter(pk=row.pk)
+
+    for day in range(15, 90):
+        alive = found.values_list(vitality_sql(DEFAULT_POLICY, NOW + day * DAY), flat=True).get()
+        policy = replace(DEFAULT_POLICY, floor=math.nextafter(alive, math.inf))
+        assert found.values_list(evictable_at_sql(policy, NOW), flat=True).get() == NOW + day * DAY
+
+
 @pytest.mark.parametrize("importance", [1, 2, 3, 4])
 @pytest.mark.parametrize("expression", [vitality_sql, is_evictable_sql, evictable_at_sql])
 def test_a_level_without_a_half_life_fails_the_query(
