@@ -117,8 +117,11 @@ def test_a_block_that_is_no_object_counts_as_nothing_stored(ada: Account, stored
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("names", [[LIMITS] * 4, list(SECTIONS)])
-def test_of_writers_at_once_one_wins_and_the_others_are_stale(names: list[str]) -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_of_writers_at_once_one_wins_and_the_others_are_stale(names: list[str], *, stored: bool) -> None:
     account: Account = AccountFactory.create()
+    if stored:
+        save_section(name=LIMITS, document={}, revision=load_document()[1], by=account)
     revision, events = load_document()[1], ConfigEvent.objects.count()
     start = threading.Barrier(len(names), timeout=30)
 

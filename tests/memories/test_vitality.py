@@ -100,6 +100,7 @@ def test_vitality_must_be_strictly_below_the_floor() -> None:
         (aged(21), {"floor": 25}, 1),
         (aged(400), {}, 0),
         (Facts(), {"floor": 50, "grace_days": 0}, 1),
+        (Facts(created_at=NOW - 99 * DAY, last_used_at=NOW + 60 * DAY), {"floor": 60}, 0),
     ],
 )
 def test_the_first_check_at_which_a_memory_may_go(

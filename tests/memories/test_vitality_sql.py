@@ -100,6 +100,13 @@ def test_sql_and_python_agree_at_the_boundaries(
     assert (is_evictable(row, policy, NOW), evictable_at(row, policy, NOW)) == (may_go, goes_at)
 
 
+def test_a_use_in_the_future_does_not_lift_a_memory_over_the_floor(ada: Account) -> None:
+    MemoryFactory.create(owner=ada, created_at=NOW - 99 * DAY, last_used_at=NOW + 60 * DAY)
+    policy = replace(DEFAULT_POLICY, floor=60)
+
+    assert Memory.objects.values_list(evictable_at_sql(policy, NOW), flat=True).get() == NOW
+
+
 def test_sql_finds_the_day_on_which_vitality_is_under_the_floor_by_the_least_bit(ada: Account) -> None:
     """The formula alone would name the day after, for some of these."""
     row = MemoryFactory.create(owner=ada, created_at=NOW, use_count=1)

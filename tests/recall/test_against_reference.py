@@ -145,6 +145,8 @@ def random_row(
 ) -> Row:
     category = random.choice([*world.mine, *world.mine, world.pool, *world.foreign, None])
     owner = category.owner if category and category.owner else random.choice([world.ada, world.ben])
+    if random.random() < 0.1:  # nobody's rows should be in another's category; they still stay private
+        owner = world.ben
     memory = MemoryFactory.create(
         owner=owner if category is None or category.owner else random.choice([owner, None]),
         category=category,

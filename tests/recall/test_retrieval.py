@@ -223,12 +223,13 @@ def test_without_the_model_the_same_body_comes_once(
     assert ids(recall(ada, "tea", count=2)) == [newer.pk, third.pk]
 
 
+@pytest.mark.parametrize("before", [49, 50, 51, 249, 250, 300])
 def test_pages_widen_until_delivered_memories_no_longer_crowd_out_the_others(
-    ada: Account, server: FakeServer, space: EmbeddingSpace
+    ada: Account, server: FakeServer, space: EmbeddingSpace, before: int
 ) -> None:
     category = CategoryFactory.create(owner=ada)
     last = MemoryFactory.create(owner=ada, category=category, body="tea 0", importance=1)
-    others = MemoryFactory.create_batch(300, owner=ada, category=category, body="tea", importance=2)
+    others = MemoryFactory.create_batch(before, owner=ada, category=category, body="tea", importance=2)
     server.always(refuses(500))
 
     found = recall(ada, "tea", exclude=[Version(memory.pk) for memory in others])
