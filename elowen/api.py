@@ -7,12 +7,12 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import DataError, IntegrityError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
+from psycopg.errors import CheckViolation, NotNullViolation
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.authentication import SessionAuthentication as DRFSessionAuthentication
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from elowen.lib import errors
 from elowen.lib.rest import TooLarge
@@ -72,14 +72,16 @@ class HasScope(BasePermission):
         return ("read" if reads else "write") in request.auth.scopes
 
 
-def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Turn an error into an RFC 9457 problem document; None for what is a fault of ours."""
+def problem_response(error: Exception, context: Mapping[str, Any]) -> JsonResponse | None:
+    """Turn an error into an RFC 9457 problem document; None for what is a fault of ours.
+
+    It goes past the view's renderers: a problem is JSON where the view answers in HTML too, and its escapes
+    can carry whatever a client sent.
+    """
     document, headers = _describe(error)
     if document is None:
         return None
-    response = Response(document, status=document["status"], headers=headers)
-    response.content_type = PROBLEM_TYPE
-    return response
+    return JsonResponse(document, status=document["status"], content_type=PROBLEM_TYPE, headers=headers)
 
 
 def problem(
@@ -125,7 +127,7 @@ def _describe(error: Exception) -> tuple[dict[str, Any] | None, dict[str, str]]:
     if isinstance(error, exceptions.APIException):
         return _describe_framework(error)
     if isinstance(error, IntegrityError):
-        return problem(409, code="conflict", detail="Another change came first; read and try again."), {}
+        return _describe_broken_constraint(error), {}
     if isinstance(error, DataError):
         return problem(400, code="invalid", detail="A value cannot be stored."), {}
     return None, {}
@@ -135,6 +137,14 @@ def _describe_ours(error: errors.ElowenError) -> dict[str, Any]:
     status = CODES.get(error.code) or next((STATUS[k] for k in type(error).__mro__ if k in STATUS), 400)
     fields = {error.field: [str(error)]} if error.field else {}
     return problem(status, code=error.code, detail=str(error), errors=fields) | getattr(error, "more", {})
+
+
+def _describe_broken_constraint(error: IntegrityError) -> dict[str, Any]:
+    """A row that no state would allow is bad input; one that another row forbids came second."""
+    if isinstance(error.__cause__, CheckViolation | NotNullViolation):
+        name = error.__cause__.diag.constraint_name or "required"
+        return problem(400, code="invalid", detail=f"A value is out of its bounds ({name}).")
+    return problem(409, code="conflict", detail="Another change came first; read and try again.")
 
 
 def _describe_framework(error: exceptions.APIException) -> tuple[dict[str, Any], dict[str, str]]:

@@ -29,6 +29,7 @@ ANSWERS = {
     "415": "Not JSON",
     "422": "The Idempotency-Key was used for another request",
     "428": "A revision is needed",
+    "503": "A part of the service does not answer",
 }
 METHODS = ("get", "post", "put", "patch", "delete")
 

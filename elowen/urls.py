@@ -9,14 +9,16 @@ from django.utils.csp import CSP
 from django.views import defaults
 from django.views.decorators.csp import csp_override
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
 from elowen.api import problem_page, unknown_path
 from elowen.health import alive, ready
 from embeddings.urls import urlpatterns as embedding_paths
+from memories.api.config import Config
 from memories.urls_api import memory_urlpatterns
 from memories.urls_api import urlpatterns as memories_api
 from recall.api import MemoryListWithSearch
+from recall.config import SETTINGS
 from recall.urls import urlpatterns as recall_paths
 
 # The documentation's own script writes styles into the page; nothing else may.
@@ -32,9 +34,10 @@ docs_csp = csp_override(
 urlpatterns = [
     path("livez", alive),
     path("readyz", ready),
-    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
     path("api/docs", docs_csp(SpectacularSwaggerSplitView.as_view(url_name="schema")), name="docs"),
     path("api/memory", MemoryListWithSearch.as_view()),
+    path("api/config", Config.as_view(limits=SETTINGS)),
     path("api/memory/", include((recall_paths, "recall"))),
     path("api/memory/", include((embedding_paths, "embeddings"))),
     path("api/memory", include((memory_urlpatterns, "memory"))),
@@ -53,7 +56,7 @@ urlpatterns = [
 
 
 def for_programs(request: HttpRequest) -> bool:
-    return request.path.startswith("/api/")
+    return request.path == "/api" or request.path.startswith("/api/")
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponseBase:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
+from django.core.validators import RegexValidator, validate_slug
 from rest_framework import serializers
 
 from elowen.lib.rest import (
     IdField,
     StrictBooleanField,
     StrictCharField,
+    StrictChoiceField,
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
@@ -18,6 +19,7 @@ from memories.models import Category, Memory
 from memories.models.memory import MAX_BODY_CHARS, MAX_KIND_CHARS
 from memories.policy import BOUNDS, LEVELS
 
+ABSOLUTE = RegexValidator(r"^/", "The root path must be absolute.")
 MAX_BATCH = 500
 MAX_IDS = 1000
 
@@ -69,7 +71,7 @@ class ChangeInput(StrictSerializer):
     body = StrictCharField(max_length=MAX_BODY_CHARS, required=False)
     kind = StrictCharField(max_length=MAX_KIND_CHARS, required=False)
     importance = StrictIntegerField(min_value=MIN_IMPORTANCE, max_value=MAX_IMPORTANCE, required=False)
-    status = serializers.ChoiceField(Memory.Status.choices, required=False)
+    status = StrictChoiceField(Memory.Status.choices, required=False)
 
 
 class RestoreInput(StrictSerializer):
@@ -127,7 +129,7 @@ class CategoryInput(StrictSerializer):
     name = StrictCharField(max_length=60)
     description = StrictCharField(max_length=1000, allow_blank=True, required=False)
     color = StrictCharField(max_length=7, required=False, help_text="#rrggbb")
-    icon = serializers.ChoiceField(Category.Icon.choices, required=False)
+    icon = StrictChoiceField(Category.Icon.choices, required=False)
     projectId = IdField(required=False, allow_null=True)
 
     def validate_color(self, color: str) -> str:
@@ -150,13 +152,13 @@ class ProjectRow(serializers.Serializer[Any]):
 
 
 class ProjectInput(StrictSerializer):
-    slug = StrictCharField(max_length=50)
+    slug = StrictCharField(max_length=50, validators=[validate_slug])
     name = StrictCharField(max_length=100)
-    rootPath = StrictCharField(max_length=1000, allow_blank=True, required=False)
+    rootPath = StrictCharField(max_length=1000, allow_blank=True, required=False, validators=[ABSOLUTE])
 
 
 class ProjectChange(ProjectInput):
-    slug = StrictCharField(max_length=50, required=False)
+    slug = StrictCharField(max_length=50, required=False, validators=[validate_slug])
     name = StrictCharField(max_length=100, required=False)
     memoryShared = StrictBooleanField(required=False)
 
@@ -210,7 +212,7 @@ class NewKeyRow(KeyRow):
 class KeyInput(StrictSerializer):
     name = StrictCharField(max_length=60)
     scopes = serializers.ListField(
-        child=serializers.ChoiceField(["read", "write"]), min_length=1, max_length=2, required=False
+        child=StrictChoiceField(["read", "write"]), min_length=1, max_length=2, required=False
     )
     expiresAt = serializers.DateTimeField(required=False, allow_null=True)
 
@@ -225,10 +227,6 @@ class AccountRow(serializers.Serializer[Any]):
 class AccountInput(StrictSerializer):
     username = StrictCharField(max_length=150)
     password = StrictCharField(max_length=200, required=False, trim_whitespace=False)
-
-
-class AccountChange(StrictSerializer):
-    isActive = StrictBooleanField()
 
 
 class HalfLives(StrictSerializer):
@@ -250,25 +248,33 @@ class RetentionInput(StrictSerializer):
     dailyDeletionLimit = StrictIntegerField(min_value=1, max_value=200, required=False)
 
 
+class LimitsInput(serializers.DictField):
+    """Whole numbers by name; names and bounds are those that a GET lists."""
+
+    child = StrictIntegerField()
+
+
 class RuntimeInput(StrictSerializer):
     memoryRetention = RetentionInput(required=False)
+    limits = LimitsInput(required=False)
+
+
+class BrainInput(StrictSerializer):
+    limits = LimitsInput(required=False)
 
 
 class ConfigInput(StrictSerializer):
     revision = StrictIntegerField(min_value=1, max_value=2**63 - 1, required=False)
-    runtime = RuntimeInput()
+    runtime = RuntimeInput(required=False)
+    brain = BrainInput(required=False)
 
 
 class ConfigDocument(serializers.Serializer[Any]):
     revision = serializers.IntegerField()
     runtime = serializers.DictField()
+    brain = serializers.DictField()
     defaults = serializers.DictField()
     bounds = serializers.DictField()
-
-
-@extend_schema_field(serializers.CharField)
-class QueryText(StrictCharField):
-    """A query parameter that is text."""
 
 
 class ListQuery(serializers.Serializer[Any]):
@@ -293,6 +299,8 @@ class ListQuery(serializers.Serializer[Any]):
     q = StrictCharField(max_length=20_000, required=False, allow_blank=True)
 
 
-class EventQuery(serializers.Serializer[Any]):
+class PageQuery(serializers.Serializer[Any]):
+    """What every list can be asked for."""
+
     limit = serializers.IntegerField(min_value=1, max_value=500, default=50)
     cursor = StrictCharField(max_length=400, required=False)

@@ -40,8 +40,10 @@ class StrictJSONParser(JSONParser):
             return json.loads(raw.decode(), parse_constant=_refuse_constant)
         except RecursionError:
             raise ParseError("The JSON is nested too deeply.") from None
-        except ValueError as error:
+        except (UnicodeDecodeError, json.JSONDecodeError, NotANumber) as error:
             raise ParseError(f"This is not JSON: {error}.") from None
+        except ValueError:
+            raise ParseError("A number has too many digits.") from None
 
 
 class AlwaysJSON(DefaultContentNegotiation):
@@ -82,6 +84,15 @@ class IdField(StrictIntegerField):
         super().__init__(min_value=1, max_value=MAX_ID, **kwargs)
 
 
+class StrictChoiceField(serializers.ChoiceField):
+    """One of several strings. What is no string, or cannot be sent back, is not quoted in the refusal."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str) or unstorable(data):
+            raise serializers.ValidationError("This is none of the choices.", code="invalid_choice")
+        return str(super().to_internal_value(data))
+
+
 class StrictBooleanField(serializers.BooleanField):
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -109,5 +120,9 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class NotANumber(ValueError):
+    """NaN and the infinities, which Python reads and JSON does not have."""
+
+
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
+    raise NotANumber(f"{name} is not a JSON number")

@@ -8,7 +8,7 @@ from rest_framework.views import APIView
 
 from elowen.lib.errors import NotFound, Refused
 from memories.actions import accounts, keys
-from memories.api.memories import page_reply, validated
+from memories.api.paging import page_reply, paged, validated
 from memories.models import Account, ApiKey
 from memories.requests import account_of
 from memories.serializers import (
@@ -18,15 +18,19 @@ from memories.serializers import (
     KeyRow,
     MeRow,
     NewKeyRow,
+    PageQuery,
     SwitchesInput,
 )
 
 
 class IsAdministrator(BasePermission):
-    message = "Only administrators may use this."
+    """Administrators, and with a key only one that may write: a list of accounts is not for every reader."""
+
+    message = "Only administrators may use this, and not with a key that only reads."
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        return bool(getattr(request.user, "is_staff", False))
+        may_write = not isinstance(request.auth, ApiKey) or "write" in request.auth.scopes
+        return may_write and bool(getattr(request.user, "is_staff", False))
 
 
 def issue(request: Request, account: Account) -> Response:
@@ -53,10 +57,9 @@ class Me(APIView):
 
 
 class KeyList(APIView):
-    @extend_schema(operation_id="key_list", responses=page_reply("KeyPage", KeyRow))
+    @extend_schema(operation_id="key_list", parameters=[PageQuery], responses=page_reply("KeyPage", KeyRow))
     def get(self, request: Request) -> Response:
-        found = ApiKey.objects.filter(account=account_of(request)).order_by("-pk")
-        return Response({"results": KeyRow(found, many=True).data, "next": None, "previous": None})
+        return paged(request, ApiKey.objects.filter(account=account_of(request)), KeyRow, ordering="-id")
 
     @extend_schema(operation_id="key_create", request=KeyInput, responses={201: NewKeyRow})
     def post(self, request: Request) -> Response:
@@ -76,10 +79,11 @@ class AdministratorView(APIView):
 
 
 class AccountList(AdministratorView):
-    @extend_schema(operation_id="account_list", responses=page_reply("AccountPage", AccountRow))
+    @extend_schema(
+        operation_id="account_list", parameters=[PageQuery], responses=page_reply("AccountPage", AccountRow)
+    )
     def get(self, request: Request) -> Response:
-        rows = AccountRow(Account.objects.order_by("pk"), many=True).data
-        return Response({"results": rows, "next": None, "previous": None})
+        return paged(request, Account.objects.all(), AccountRow)
 
     @extend_schema(operation_id="account_create", request=AccountInput, responses={201: AccountRow})
     def post(self, request: Request) -> Response:

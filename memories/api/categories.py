@@ -7,11 +7,12 @@ from rest_framework.views import APIView
 
 from elowen.lib.errors import NotFound
 from memories.actions import categories
-from memories.api.memories import IDEMPOTENCY_KEY, page_reply, validated
+from memories.api.memories import IDEMPOTENCY_KEY
+from memories.api.paging import page_reply, paged, validated
 from memories.idempotency import idempotent
 from memories.models import Category
 from memories.requests import account_of
-from memories.serializers import CategoryChange, CategoryInput, CategoryRow
+from memories.serializers import CategoryChange, CategoryInput, CategoryRow, PageQuery
 
 NAMES = {"projectId": "project_id"}
 
@@ -21,10 +22,13 @@ def renamed(data: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 
 
 class CategoryList(APIView):
-    @extend_schema(operation_id="category_list", responses=page_reply("CategoryPage", CategoryRow))
+    @extend_schema(
+        operation_id="category_list",
+        parameters=[PageQuery],
+        responses=page_reply("CategoryPage", CategoryRow),
+    )
     def get(self, request: Request) -> Response:
-        found = Category.objects.usable_by(account_of(request)).order_by("name", "pk")
-        return Response({"results": CategoryRow(found, many=True).data, "next": None, "previous": None})
+        return paged(request, Category.objects.usable_by(account_of(request)), CategoryRow)
 
     @extend_schema(
         operation_id="category_create",

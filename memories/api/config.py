@@ -1,18 +1,37 @@
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from elowen.lib.errors import Conflict, ElowenError, Refused, Stale
+from elowen.lib.errors import Conflict, ElowenError, Invalid, Refused, Stale
 from memories import config
-from memories.api.memories import validated
+from memories.api.paging import validated
 from memories.models import Account
 from memories.policy import BOUNDS, DEFAULT_POLICY, clamp, from_document, to_document
 from memories.requests import account_of
 from memories.serializers import ConfigDocument, ConfigInput
+
+
+class Limit(Protocol):
+    """A whole number an operator may set. The apps that go by it say where it is stored and its bounds."""
+
+    @property
+    def section(self) -> str: ...
+    @property
+    def default(self) -> int: ...
+    @property
+    def low(self) -> int: ...
+    @property
+    def high(self) -> int: ...
+
+
+type Limits = Mapping[str, Limit]
+type Sections = Mapping[str, dict[str, Any]]
 
 
 class RevisionNeeded(ElowenError):
@@ -21,41 +40,22 @@ class RevisionNeeded(ElowenError):
     code = "revision_needed"
 
 
-def document() -> dict[str, Any]:
-    sections, revision = config.load_document()
-    retention = to_document(from_document(sections.get(config.RETENTION, {})))
-    return {
-        "revision": revision,
-        "runtime": {"memoryRetention": retention},
-        "defaults": {"runtime": {"memoryRetention": to_document(DEFAULT_POLICY)}},
-        "bounds": {"runtime": {"memoryRetention": {name: [b.low, b.high] for name, b in BOUNDS.items()}}},
-    }
+class StaleDocument(Conflict):
+    """Somebody else has changed the settings; look at `current` and decide again."""
 
+    code = "stale"
 
-def reply(status: int = 200) -> Response:
-    current = document()
-    return Response(current, status=status, headers={"ETag": f'"{current["revision"]}"'})
-
-
-def change_retention(*, by: Account, change: dict[str, Any], revision: int) -> None:
-    sections, _ = config.load_document()
-    policy = clamp(from_document(sections.get(config.RETENTION, {})), change)
-    config.save_section(name=config.RETENTION, document=to_document(policy), revision=revision, by=by)
-
-
-def stated_revision(request: Request, data: dict[str, Any]) -> int:
-    stated = request.headers.get("If-Match", "").strip('"')
-    if stated.isascii() and stated.isdigit() and len(stated) < 19:
-        return int(stated)
-    if "revision" not in data:
-        raise RevisionNeeded
-    return int(data["revision"])
+    def __init__(self, current: dict[str, Any]) -> None:
+        super().__init__()
+        self.more = {"current": current}
 
 
 class Config(APIView):
+    limits: Limits = {}
+
     @extend_schema(operation_id="config_get", responses=ConfigDocument)
     def get(self, request: Request) -> Response:
-        return reply()
+        return self.reply()
 
     @extend_schema(
         operation_id="config_change",
@@ -68,19 +68,97 @@ class Config(APIView):
         if not account.is_staff:
             raise Refused("Only administrators change settings.")
         data = validated(ConfigInput, request.data)
+        changes = changes_in(data, self.limits)
         revision = stated_revision(request, data)
         try:
-            change_retention(by=account, change=data["runtime"].get("memoryRetention", {}), revision=revision)
+            save(by=account, changes=changes, revision=revision)
         except Stale as stale:
-            raise StaleDocument(document()) from stale
-        return reply()
+            raise StaleDocument(document(self.limits)) from stale
+        return self.reply()
+
+    def reply(self) -> Response:
+        current = document(self.limits)
+        return Response(current, headers={"ETag": f'"{current["revision"]}"'})
 
 
-class StaleDocument(Conflict):
-    """Somebody else has changed the settings; look at `current` and decide again."""
+def document(limits: Limits) -> dict[str, Any]:
+    """Return the settings in force, with what they are by default and may be."""
+    sections, revision = config.load_document()
+    policy = from_document(sections.get(config.RETENTION, {}))
+    in_force = {name: in_bounds(sections, name, limit) for name, limit in limits.items()}
+    defaults = {name: limit.default for name, limit in limits.items()}
+    bounds = {name: [limit.low, limit.high] for name, limit in limits.items()}
+    retention_bounds = {name: [bound.low, bound.high] for name, bound in BOUNDS.items()}
+    return {
+        "revision": revision,
+        **tree(to_document(policy), in_force, limits),
+        "defaults": tree(to_document(DEFAULT_POLICY), defaults, limits),
+        "bounds": tree(retention_bounds, bounds, limits),
+    }
 
-    code = "stale"
 
-    def __init__(self, current: dict[str, Any]) -> None:
-        super().__init__()
-        self.more = {"current": current}
+def tree(retention: dict[str, Any], values: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """Nest the values as programs see them."""
+
+    def of(section: str) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if limits[name].section == section}
+
+    return {
+        "runtime": {"memoryRetention": retention, "limits": of("runtime.limits")},
+        "brain": {"limits": of("brain.limits")},
+    }
+
+
+def in_bounds(sections: Sections, name: str, limit: Limit) -> int:
+    """Return what is stored; what is out of its bounds counts as not set."""
+    value = sections.get(limit.section, {}).get(name)
+    return value if type(value) is int and limit.low <= value <= limit.high else limit.default
+
+
+def changes_in(data: dict[str, Any], limits: Limits) -> dict[str, dict[str, Any]]:
+    """Return what is to change, by section."""
+    runtime, brain = data.get("runtime", {}), data.get("brain", {})
+    changes = {
+        config.RETENTION: runtime.get("memoryRetention"),
+        "runtime.limits": runtime.get("limits"),
+        "brain.limits": brain.get("limits"),
+    }
+    for section in ("runtime.limits", "brain.limits"):
+        for name, value in (changes[section] or {}).items():
+            refuse_out_of_bounds(section, name, value, limits)
+    return {section: change for section, change in changes.items() if change}
+
+
+def refuse_out_of_bounds(section: str, name: str, value: int, limits: Limits) -> None:
+    limit = limits.get(name)
+    if limit is None or limit.section != section:
+        raise Invalid("There is no such setting.", field=name.encode("utf-8", "replace").decode())
+    if not limit.low <= value <= limit.high:
+        raise Invalid(f"From {limit.low} to {limit.high}.", field=name)
+
+
+@transaction.atomic
+def save(*, by: Account, changes: Mapping[str, dict[str, Any]], revision: int) -> None:
+    """Save all sections that change, or none."""
+    sections, current = config.load_document()
+    if current != revision:
+        raise Stale
+    for section, change in changes.items():
+        stored = sections.get(section, {})
+        merged = merge_retention(stored, change) if section == config.RETENTION else stored | change
+        revision = config.save_section(name=section, document=merged, revision=revision, by=by)
+
+
+def merge_retention(stored: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    return to_document(clamp(from_document(stored), change))
+
+
+def stated_revision(request: Request, data: dict[str, Any]) -> int:
+    """Return the revision the client read. A tag that is none of ours stands for no revision there is."""
+    tag = request.headers.get("If-Match")
+    if tag is None and "revision" not in data:
+        raise RevisionNeeded
+    if tag is None:
+        return int(data["revision"])
+    number = tag.strip('"')
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0

@@ -1,26 +1,28 @@
 """Memories over REST: each view validates, calls an action or a QuerySet, and answers."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Expression, F, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
-from rest_framework import serializers as drf
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from elowen.lib import pages
-from elowen.lib.errors import Invalid, NotFound
+from elowen.lib.errors import NotFound, Unavailable
 from memories import rows
 from memories.actions import editing, merging, purging
 from memories.actions.editing import NewMemory
+from memories.api.paging import beyond, cursor_in, page_reply, page_response, validated_query
+from memories.api.paging import validated as validated
 from memories.config import retention_policy
 from memories.idempotency import HEADER, idempotent
-from memories.models import Account, Memory, MemoryEvent
+from memories.models import Account, Memory
+from memories.policy import LEVELS, RetentionPolicy
 from memories.requests import account_of, source_of
 from memories.serializers import (
     BatchInput,
@@ -28,8 +30,6 @@ from memories.serializers import (
     CategoryChoice,
     ChangeInput,
     EmptyInput,
-    EventQuery,
-    EventRow,
     IdsInput,
     ListQuery,
     MemoryRow,
@@ -46,34 +46,6 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 IF_MATCH = OpenApiParameter(
     "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of the row as you read it."
 )
-
-
-def page_reply(name: str, row: type[drf.Serializer[Any]]) -> drf.Serializer[Any]:
-    return inline_serializer(
-        name,
-        {
-            "results": row(many=True),
-            "next": drf.CharField(allow_null=True),
-            "previous": drf.CharField(allow_null=True),
-        },
-    )
-
-
-def validated(kind: type[drf.Serializer[Any]], data: Any) -> dict[str, Any]:
-    serializer = kind(data=data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
-
-
-def validated_query(kind: type[drf.Serializer[Any]], request: Request) -> dict[str, Any]:
-    """Check the query parameters; unknown and repeated ones are refused by name."""
-    known = kind().get_fields()
-    for name, values in request.query_params.lists():
-        if name not in known:
-            raise Invalid("There is no such parameter.", field=name.encode("utf-8", "replace").decode())
-        if len(values) > 1:
-            raise Invalid("Give this parameter once.", field=name)
-    return validated(kind, request.query_params.dict())
 
 
 def row_response(memory: Memory, status: int = 200) -> Response:
@@ -115,30 +87,20 @@ class MemoryList(APIView):
         return found
 
     def browse(self, request: Request, query: dict[str, Any], found: QuerySet[Memory]) -> Response:
-        ordering = query["ordering"]
-        cursor = pages.decode(query["cursor"], ordering=ordering) if query.get("cursor") else None
-        now, policy = (cursor.now if cursor else timezone.now()), retention_policy()
-        if ordering.lstrip("-") == "vitality":
-            found = found.annotate(place=vitality_sql(policy, now))
-        else:
-            found = found.annotate(place=PLACES[ordering.lstrip("-")])
-        sign = "-" if ordering.startswith("-") else ""
+        ordering, policy = query["ordering"], retention_policy()
+        name, descending = ordering.lstrip("-"), ordering.startswith("-")
+        cursor = cursor_in(query, ordering=ordering, kind=KINDS[name])
+        now = cursor.now if cursor else timezone.now()
         page = pages.page_of(
-            found.values(*rows.ROW_FIELDS, "place"),
-            ordering=f"{sign}place",
+            found.annotate(place=place_of(name, descending, policy, now)).values(*rows.ROW_FIELDS, "place"),
+            ordering="-place" if descending else "place",
             limit=query["limit"],
             cursor=cursor,
             now=now,
             key=lambda row: (row["place"], row["id"]),
             after=beyond,
         )
-        return Response(
-            {
-                "results": rows.memory_rows(page.rows, policy, now),
-                "next": link(request, page.next, ordering),
-                "previous": link(request, page.previous, ordering),
-            }
-        )
+        return page_response(request, page, rows.memory_rows(page.rows, policy, now), ordering)
 
 
 FILTERS = {
@@ -147,29 +109,34 @@ FILTERS = {
     "importanceMin": "importance__gte",
     "importanceMax": "importance__lte",
 }
-PLACES = {
-    "updated_at": F("updated_at"),
-    "created_at": F("created_at"),
-    "importance": F("importance"),
-    # Never used counts as used longest ago.
-    "last_used_at": Coalesce(
-        "last_used_at", datetime.min.replace(tzinfo=timezone.get_default_timezone(), year=1000)
-    ),
+KINDS = {
+    "updated_at": datetime,
+    "created_at": datetime,
+    "last_used_at": datetime,
+    "importance": int,
+    "vitality": float,
 }
+NEVER_FIRST, NEVER_LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
-def beyond(greater: bool, value: Any, row_id: int) -> Q:
-    side = "gt" if greater else "lt"
-    return Q(**{f"place__{side}": value}) | Q(**{"place": value, f"id__{side}": row_id})
+def place_of(name: str, descending: bool, policy: RetentionPolicy, now: datetime) -> Expression | F:
+    """Return what the list is sorted by. It is never null: what was never used comes last either way."""
+    if name == "vitality":
+        refuse_unusable(policy)
+        return vitality_sql(policy, now)
+    if name == "last_used_at":
+        return Coalesce("last_used_at", NEVER_FIRST if descending else NEVER_LAST)
+    return F(name)
 
 
-def link(request: Request, cursor: pages.Cursor | None, ordering: str) -> str | None:
-    """Return the address of a neighbouring page, with every other parameter kept."""
-    if cursor is None:
-        return None
-    params = request.query_params.copy()
-    params["cursor"] = pages.encode(pages.Cursor(ordering, *list(vars(cursor).values())[1:]))
-    return f"{request.build_absolute_uri(request.path)}?{params.urlencode()}"
+def refuse_unusable(policy: RetentionPolicy) -> None:
+    try:
+        for level in LEVELS:
+            policy.half_life(level)
+    except ValueError as error:
+        raise Unavailable(
+            "The half-lives of the retention settings are unusable; save them again."
+        ) from error
 
 
 def new_memory(data: dict[str, Any]) -> NewMemory:
@@ -225,14 +192,14 @@ class MemoryDetail(APIView):
 class MemoryRestore(APIView):
     @extend_schema(operation_id="memory_restore", request=RestoreInput, responses=MemoryRow)
     def post(self, request: Request, memory_id: int) -> Response:
-        keep = validated(RestoreInput, request.data or {})["keep"]
+        keep = validated(RestoreInput, request.data)["keep"]
         return row_response(editing.restore_memory(memory_id=memory_id, by=account_of(request), keep=keep))
 
 
 class MemoryArchive(APIView):
     @extend_schema(operation_id="memory_archive", request=EmptyInput, responses=MemoryRow)
     def post(self, request: Request, memory_id: int) -> Response:
-        validated(EmptyInput, request.data or {})
+        validated(EmptyInput, request.data)
         return row_response(editing.archive_memory(memory_id=memory_id, by=account_of(request)))
 
 
@@ -274,53 +241,5 @@ class PurgeMany(APIView):
 class EmptyTrash(APIView):
     @extend_schema(operation_id="memory_empty_trash", request=EmptyInput, responses=PurgedReply)
     def post(self, request: Request) -> Response:
-        validated(EmptyInput, request.data or {})
+        validated(EmptyInput, request.data)
         return Response({"purged": purging.empty_trash(by=account_of(request))})
-
-
-class EventFeed(APIView):
-    """Changes of one's own memories, newest first."""
-
-    @extend_schema(
-        operation_id="memory_events", parameters=[EventQuery], responses=page_reply("EventPage", EventRow)
-    )
-    def get(self, request: Request) -> Response:
-        return self.feed(request, MemoryEvent.objects.filter(account_id=account_of(request).pk))
-
-    def feed(self, request: Request, events: QuerySet[MemoryEvent]) -> Response:
-        query = validated_query(EventQuery, request)
-        cursor = pages.decode(query["cursor"], ordering="-id") if query.get("cursor") else None
-        page = pages.page_of(
-            events.annotate(place=F("id")),
-            ordering="-place",
-            limit=query["limit"],
-            cursor=cursor,
-            now=timezone.now(),
-            key=lambda event: (event.pk, event.pk),
-            after=beyond,
-        )
-        return Response(
-            {
-                "results": EventRow(page.rows, many=True).data,
-                "next": link(request, page.next, "-id"),
-                "previous": link(request, page.previous, "-id"),
-            }
-        )
-
-
-class MemoryEvents(EventFeed):
-    """The whole trail of one memory, for everyone who may read it; its author keeps it after a purge."""
-
-    @extend_schema(
-        operation_id="memory_events_of_one",
-        parameters=[EventQuery],
-        responses=page_reply("EventPageOfOne", EventRow),
-    )
-    def get(self, request: Request, memory_id: int) -> Response:  # type: ignore[override]
-        events = MemoryEvent.objects.filter(memory_id=memory_id)
-        if not Memory.objects.readable_by(account_of(request)).filter(pk=memory_id).exists():
-            events = events.filter(account_id=account_of(request).pk)
-            gone = not Memory.objects.filter(pk=memory_id).exists()
-            if not (gone and events.exists()):
-                raise NotFound
-        return self.feed(request, events)

@@ -7,13 +7,15 @@ from rest_framework.views import APIView
 from elowen.lib.errors import NotFound
 from memories.actions import projects
 from memories.api.categories import renamed
-from memories.api.memories import IDEMPOTENCY_KEY, page_reply, validated
+from memories.api.memories import IDEMPOTENCY_KEY
+from memories.api.paging import page_reply, paged, validated
 from memories.idempotency import idempotent
 from memories.models import Account, Project
 from memories.requests import account_of
 from memories.serializers import (
     MemberInput,
     MemberRow,
+    PageQuery,
     ProjectChange,
     ProjectInput,
     ProjectRow,
@@ -36,10 +38,13 @@ def visible_project(account: Account, project_id: int) -> Project:
 
 
 class ProjectList(APIView):
-    @extend_schema(operation_id="project_list", responses=page_reply("ProjectPage", ProjectRow))
+    @extend_schema(
+        operation_id="project_list",
+        parameters=[PageQuery],
+        responses=page_reply("ProjectPage", ProjectRow),
+    )
     def get(self, request: Request) -> Response:
-        found = visible_projects(account_of(request)).order_by("slug")
-        return Response({"results": ProjectRow(found, many=True).data, "next": None, "previous": None})
+        return paged(request, visible_projects(account_of(request)), ProjectRow)
 
     @extend_schema(
         operation_id="project_create",
@@ -71,11 +76,12 @@ class ProjectDetail(APIView):
 
 
 class Members(APIView):
-    @extend_schema(operation_id="project_members", responses=page_reply("MemberPage", MemberRow))
+    @extend_schema(
+        operation_id="project_members", parameters=[PageQuery], responses=page_reply("MemberPage", MemberRow)
+    )
     def get(self, request: Request, project_id: int) -> Response:
         members = visible_project(account_of(request), project_id).memberships.select_related("account")
-        rows = MemberRow(members.order_by("account__username"), many=True).data
-        return Response({"results": rows, "next": None, "previous": None})
+        return paged(request, members, MemberRow)
 
     @extend_schema(operation_id="project_set_member", request=MemberInput, responses=MemberRow)
     def post(self, request: Request, project_id: int) -> Response:

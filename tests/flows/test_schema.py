@@ -6,14 +6,24 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.core.servers.basehttp import WSGIRequestHandler
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from memories.actions.keys import issue_key
 from tests.factories import AccountFactory
 
-EXAMPLES = 4
-CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+EXAMPLES = 2
+# A schema cannot say that a text is more than blanks, or that a made-up id is somebody's. And the test of an
+# embedding takes any empty JSON for no settings, so it accepts more than it says.
+CHECKS = """
+[checks]
+positive_data_acceptance.enabled = false
+
+[[operations]]
+include-operation-id = "embedding_test"
+checks.negative_data_rejection.enabled = false
+"""
 
 
 @pytest.mark.django_db
@@ -32,8 +42,13 @@ def test_the_document_and_its_page_are_open() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_service_does_what_the_document_says(live_server: LiveServer, tmp_path: Path) -> None:
+def test_the_service_does_what_the_document_says(
+    live_server: LiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The test server writes head and body apart: Nagle's algorithm would hold each answer for 40 ms.
+    monkeypatch.setattr(WSGIRequestHandler, "disable_nagle_algorithm", True)
     secret = issue_key(account=AccountFactory.create(is_staff=True), name="schemathesis").secret
+    (tmp_path / "schemathesis.toml").write_text(CHECKS)
 
     run = subprocess.run(
         [
@@ -43,7 +58,6 @@ def test_the_service_does_what_the_document_says(live_server: LiveServer, tmp_pa
             "run",
             f"{live_server.url}/api/schema",
             f"--header=Authorization: Bearer {secret}",
-            f"--checks={CHECKS}",
             "--phases=examples,coverage,fuzzing",
             f"--max-examples={EXAMPLES}",
             "--seed=1",

@@ -1,0 +1,91 @@
+"""R20 beyond the plain case: every path that creates, the end of the 24 hours, and bad keys."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memories.models import Account, ApiKey, Category, IdempotentReply, Memory, Project
+from tests.conftest import Api
+from tests.factories import CategoryFactory, MemoryFactory
+
+pytestmark = pytest.mark.django_db
+
+CREATING: list[tuple[str, dict[str, Any]]] = [
+    ("/api/memory", {"body": "once"}),
+    ("/api/memory/batch", {"memories": [{"body": "a"}, {"body": "b"}]}),
+    ("/api/memory/categories", {"name": "once"}),
+    ("/api/projects", {"slug": "once", "name": "Once"}),
+]
+
+
+def counts() -> list[int]:
+    return [kind.objects.count() for kind in (Memory, Project)] + [
+        Category.objects.exclude(name="General").count()
+    ]
+
+
+@pytest.mark.parametrize(("path", "body"), CREATING)
+def test_what_creates_does_so_once(api: Api, ada: Account, path: str, body: dict[str, Any]) -> None:
+    client = api(ada)
+    first = client.post(path, body, format="json", HTTP_IDEMPOTENCY_KEY="k")
+    after_first = counts()
+
+    again = client.post(path, body, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    assert first.status_code == again.status_code == 201
+    assert first.json() == again.json()
+    assert counts() == after_first
+
+
+def test_a_merge_is_answered_alike_though_its_sources_are_gone(api: Api, ada: Account) -> None:
+    category = CategoryFactory.create(owner=ada)
+    ids = [MemoryFactory.create(owner=ada, category=category).pk for _ in range(2)]
+    client, body = api(ada), {"ids": ids, "body": "both"}
+
+    answers = [
+        client.post("/api/memory/merge", body, format="json", HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json()
+
+
+def test_after_a_day_the_key_is_free(api: Api, ada: Account) -> None:
+    client = api(ada)
+    client.post("/api/memory", {"body": "yesterday"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+    IdempotentReply.objects.update(created_at=timezone.now() - timedelta(hours=24, seconds=1))
+
+    today = client.post("/api/memory", {"body": "today"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    assert (today.status_code, today.json()["body"]) == (201, "today")
+    assert IdempotentReply.objects.count() == 1
+
+
+def test_a_key_does_not_pass_for_another_path(api: Api, ada: Account) -> None:
+    client = api(ada)
+    client.post("/api/memory/categories", {"name": "x"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    other = client.post("/api/memory", {"name": "x"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "tab\tkey"])
+def test_a_bad_key_is_named(api: Api, ada: Account, key: str) -> None:
+    answer = api(ada).post("/api/memory", {"body": "x"}, format="json", HTTP_IDEMPOTENCY_KEY=key)
+
+    assert answer.status_code == 400
+    assert list(answer.json()["errors"]) == ["Idempotency-Key"]
+    assert not Memory.objects.exists()
+
+
+def test_a_secret_is_not_kept_for_a_repetition(api: Api, ada: Account) -> None:
+    client = api(ada)
+    for _ in range(2):
+        made = client.post("/api/keys", {"name": "n"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+        assert made.status_code == 201
+
+    assert ApiKey.objects.filter(account=ada, name="n").count() == 2
+    assert not IdempotentReply.objects.exists()
