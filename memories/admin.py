@@ -1,6 +1,5 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from memories.actions import editing
 from memories.actions.keys import revoke_key
 from memories.audit import Note
 from memories.differences import Difference, differences
-from memories.gauge import Gauge
+from memories.gauge import Gauge, Reading
 from memories.models import (
     Account,
     ApiKey,
@@ -58,8 +57,14 @@ def fingerprint(memory: Memory) -> str:
     return f"{digest}, {memory.body_bytes:,} bytes"
 
 
-def day(at: datetime | None) -> str:
-    return date_format(at, "j M Y") if at else "never"
+def level(reading: Reading) -> str:
+    return "unknown" if reading.vitality is None else f"{reading.vitality:.1f}"
+
+
+def eviction(reading: Reading) -> str:
+    if not reading.is_known:
+        return "unknown"
+    return date_format(reading.evictable_at, "j M Y") if reading.evictable_at else "never"
 
 
 class EvictedFilter(admin.SimpleListFilter):
@@ -128,11 +133,11 @@ class MemoryAdmin(ReadOnlyAdmin[Memory]):
 
     @admin.display(description="Vitality")
     def vitality(self, memory: Memory) -> str:
-        return f"{Gauge.today().vitality(memory):.1f}"
+        return level(Gauge.today().read(memory))
 
     @admin.display(description="Evicts on")
     def evicts_on(self, memory: Memory) -> str:
-        return day(Gauge.today().evicts_at(memory))
+        return eviction(Gauge.today().read(memory))
 
     @admin.display(description="Changes")
     def history_link(self, memory: Memory) -> SafeString:
@@ -210,11 +215,11 @@ def gauge_columns(gauge: Gauge) -> list[Callable[[Memory], object]]:
 
     @admin.display(description="Vitality")
     def vitality(memory: Memory) -> str:
-        return f"{gauge.vitality(memory):.1f}"
+        return level(gauge.read(memory))
 
     @admin.display(description="Evicts on")
     def evicts_on(memory: Memory) -> str:
-        return day(gauge.evicts_at(memory))
+        return eviction(gauge.read(memory))
 
     return [vitality, evicts_on]
 

@@ -5,9 +5,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from elowen.lib.errors import Invalid, Stale
+from elowen.lib.errors import Invalid, Stale, Unavailable
 from memories.models import Account, ConfigEvent, ConfigSection
-from memories.policy import RetentionPolicy, from_document
+from memories.policy import LEVELS, RetentionPolicy, from_document
 
 RETENTION = "runtime.memoryRetention"
 SECTIONS = (RETENTION, "runtime.limits", "brain.limits", "embedding")
@@ -29,6 +29,20 @@ def load_section(name: str) -> dict[str, Any]:
 
 def retention_policy() -> RetentionPolicy:
     return from_document(load_section(RETENTION))
+
+
+def usable(policy: RetentionPolicy) -> RetentionPolicy:
+    """Return the policy itself, for work on many rows at once that cannot go on without it.
+
+    Raises:
+        Unavailable: a half-life that is stored cannot be used.
+    """
+    try:
+        for level in LEVELS:
+            policy.half_life(level)
+    except ValueError:
+        raise Unavailable("The half-lives of the retention settings are unusable; save them again.") from None
+    return policy
 
 
 @transaction.atomic

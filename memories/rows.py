@@ -1,36 +1,26 @@
-"""Memories as programs see them: the stored row, and what follows from it at this moment."""
+"""Memories as programs see them: the stored row, and how it stands at this moment."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
 from memories.audit import SNAPSHOT_FIELDS
+from memories.gauge import Gauge
 from memories.models import Memory
-from memories.policy import RetentionPolicy
-from memories.vitality import evictable_at, vitality
 
 ROW_FIELDS = (*SNAPSHOT_FIELDS, "body_bytes")
 
 
-def memory_row(memory: Memory, policy: RetentionPolicy, now: datetime) -> dict[str, Any]:
-    return with_vitality({name: getattr(memory, name) for name in ROW_FIELDS}, policy, now)
+def memory_row(memory: Memory, gauge: Gauge) -> dict[str, Any]:
+    return _gauged({name: getattr(memory, name) for name in ROW_FIELDS}, gauge)
 
 
-def memory_rows(
-    rows: Iterable[Mapping[str, Any]], policy: RetentionPolicy, now: datetime
-) -> list[dict[str, Any]]:
-    return [with_vitality(row, policy, now) for row in rows]
+def memory_rows(rows: Iterable[Mapping[str, Any]], gauge: Gauge) -> list[dict[str, Any]]:
+    """Do the same for rows that were read as `values(*ROW_FIELDS)`, which is many times faster."""
+    return [_gauged({name: row[name] for name in ROW_FIELDS}, gauge) for row in rows]
 
 
-def with_vitality(row: Mapping[str, Any], policy: RetentionPolicy, now: datetime) -> dict[str, Any]:
-    """Add vitality and evictable_at; both are null where the policy is malformed for this level."""
-    full = {name: row[name] for name in ROW_FIELDS} | {"vitality": None, "evictable_at": None}
-    facts = SimpleNamespace(
-        **{name: row[name] for name in ("importance", "use_count", "last_used_at", "created_at")}
-    )
-    with suppress(ValueError):
-        full["vitality"] = round(vitality(facts, policy, now), 4)
-        full["evictable_at"] = evictable_at(facts, policy, now)
-    return full
+def _gauged(row: dict[str, Any], gauge: Gauge) -> dict[str, Any]:
+    reading = gauge.read(SimpleNamespace(**row))
+    shown = None if reading.vitality is None else round(reading.vitality, 4)
+    return row | {"vitality": shown, "evictable_at": reading.evictable_at}

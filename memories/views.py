@@ -1,5 +1,4 @@
 from dataclasses import dataclass
-from datetime import datetime
 from typing import cast
 
 from django.contrib.auth.decorators import login_required
@@ -8,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.http import urlencode
 
-from memories.gauge import Gauge
+from memories.gauge import Gauge, Reading
 from memories.importance import VERBAL_SCALE
 from memories.models import Account, Memory
 from memories.models.memory import MemoryQuerySet
@@ -23,8 +22,7 @@ STATUSES = [*Memory.Status.choices, ("all", "All")]
 class Row:
     memory: Memory
     preview: str
-    vitality: float
-    evicts_at: datetime | None
+    reading: Reading
 
 
 @login_required
@@ -54,9 +52,8 @@ def memory_detail(request: HttpRequest, memory_id: int) -> HttpResponse:
     context = {
         "memory": memory,
         "importance_in_words": VERBAL_SCALE[memory.importance],
-        "vitality": gauge.vitality(memory),
+        "reading": gauge.read(memory),
         "floor": gauge.policy.floor,
-        "evicts_at": gauge.evicts_at(memory),
         "events": trail_of(memory, reader=account),
     }
     return render(request, "memories/detail.html", context)
@@ -94,4 +91,4 @@ def _older_url(page: list[Memory], status: str) -> str:
 def _row(memory: Memory, gauge: Gauge) -> Row:
     preview: str = memory.preview  # type: ignore[attr-defined]  # annotated
     whole = len(preview) < PREVIEW_CHARS
-    return Row(memory, preview if whole else f"{preview}…", gauge.vitality(memory), gauge.evicts_at(memory))
+    return Row(memory, preview if whole else f"{preview}…", gauge.read(memory))

@@ -8,9 +8,7 @@ from django.db import models
 from django.db.models.expressions import RawSQL
 
 from memories.policy import RetentionPolicy
-from memories.vitality import EVICTABLE_AT, IS_EVICTABLE, VITALITY, retention_params, vitality_params
-
-__all__ = ["VITALITY", "evictable_at_sql", "is_evictable_sql", "vitality_params", "vitality_sql"]
+from memories.vitality import EVICTABLE_AT, IS_EVICTABLE, VITALITY, retention_params
 
 PARAMETER = re.compile(r"%\((\w+)\)s")
 

@@ -1,7 +1,6 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,8 +9,9 @@ from rest_framework.views import APIView
 from elowen.lib.errors import Invalid
 from elowen.lib.hashing import text_hash_hex
 from memories import rows
-from memories.api.memories import MemoryList, validated
-from memories.config import retention_policy
+from memories.api.memories import MemoryList
+from memories.api.paging import validated
+from memories.gauge import Gauge
 from memories.models import Memory
 from memories.requests import account_of
 from recall.retrieval import Recall, Version, retrieve
@@ -67,8 +67,7 @@ class MemoryListWithSearch(MemoryList):
             raise Invalid("A search has one page; ask for more with limit.", field="cursor")
         ids, path = search(found, query["q"], limit=query["limit"])
         by_id = {row["id"]: row for row in found.filter(pk__in=ids).values(*rows.ROW_FIELDS)}
-        policy, now = retention_policy(), timezone.now()
-        results = rows.memory_rows([by_id[pk] for pk in ids if pk in by_id], policy, now)
+        results = rows.memory_rows([by_id[pk] for pk in ids if pk in by_id], Gauge.today())
         return Response({"results": results, "next": None, "previous": None}, headers={PATH_HEADER: path})
 
 

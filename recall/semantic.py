@@ -15,7 +15,7 @@ from embeddings.embedding import QueryVector
 from embeddings.freshness import KNOWN_HASH
 from embeddings.scoring import vector_cursor, vector_param
 from memories.models import Account, Memory
-from memories.vitality_sql import VITALITY, vitality_params
+from memories.vitality import VITALITY, vitality_params
 from recall.access_sql import READABLE, access_params, usable_sql
 from recall.config import RecallConfig
 from recall.packing import Candidate

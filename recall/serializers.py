@@ -5,9 +5,9 @@ from rest_framework import serializers
 
 from elowen.lib.rest import IdField, StrictCharField, StrictIntegerField, StrictSerializer
 from memories.models.memory import MAX_BODY_CHARS
-from recall.config import SETTINGS
+from recall.config import LIMITS
 
-COUNT, BYTES = SETTINGS["memoryRecallCount"], SETTINGS["memoryRecallBytes"]
+COUNT, BYTES = LIMITS["memoryRecallCount"], LIMITS["memoryRecallBytes"]
 MAX_EXCLUDED = 5000
 HEX = RegexValidator(r"\A[0-9a-f]{64}\Z", "Give 64 hexadecimal digits, in lower case.")
 

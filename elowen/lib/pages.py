@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -28,15 +28,25 @@ def encode(cursor: Cursor) -> str:
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def decode(text: str, *, ordering: str) -> Cursor:
-    """Return the cursor, or raise Invalid when it is none of this list's."""
+def cursor_in(query: Mapping[str, Any], *, ordering: str, kind: type) -> Cursor | None:
+    """Return the cursor that was sent, if any.
+
+    Args:
+        kind: the type of what the list is sorted by.
+    Raises:
+        Invalid: it is none of this list's.
+    """
+    return _decode(query["cursor"], ordering=ordering, kind=kind) if query.get("cursor") else None
+
+
+def _decode(text: str, *, ordering: str, kind: type) -> Cursor:
     try:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         stored, value, row_id, backwards, now = json.loads(raw)
         if isinstance(value, dict):
             value = _time(value["t"])
         valid = stored == ordering and type(row_id) is int and 0 < row_id < 2**63 and type(backwards) is bool
-        if valid and isinstance(value, int | float | datetime) and abs(_size(value)) < 2**62:
+        if valid and type(value) is kind and abs(_size(value)) < 2**62:
             return Cursor(ordering, value, row_id, backwards, _time(now))
     except (binascii.Error, ValueError, TypeError, KeyError, RecursionError, AttributeError, OverflowError):
         pass
@@ -93,5 +103,5 @@ def _time(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _size(value: float | datetime) -> float:
-    return value.year if isinstance(value, datetime) else value
+def _size(value: Any) -> float:
+    return value.year if isinstance(value, datetime) else float(value)

@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
@@ -11,27 +11,11 @@ from rest_framework.views import APIView
 from elowen.lib.errors import Conflict, ElowenError, Invalid, Refused, Stale
 from memories import config
 from memories.api.paging import validated
+from memories.limits import Limits, in_force
 from memories.models import Account
 from memories.policy import BOUNDS, DEFAULT_POLICY, clamp, from_document, to_document
 from memories.requests import account_of
 from memories.serializers import ConfigDocument, ConfigInput
-
-
-class Limit(Protocol):
-    """A whole number an operator may set. The apps that go by it say where it is stored and its bounds."""
-
-    @property
-    def section(self) -> str: ...
-    @property
-    def default(self) -> int: ...
-    @property
-    def low(self) -> int: ...
-    @property
-    def high(self) -> int: ...
-
-
-type Limits = Mapping[str, Limit]
-type Sections = Mapping[str, dict[str, Any]]
 
 
 class RevisionNeeded(ElowenError):
@@ -85,13 +69,12 @@ def document(limits: Limits) -> dict[str, Any]:
     """Return the settings in force, with what they are by default and may be."""
     sections, revision = config.load_document()
     policy = from_document(sections.get(config.RETENTION, {}))
-    in_force = {name: in_bounds(sections, name, limit) for name, limit in limits.items()}
     defaults = {name: limit.default for name, limit in limits.items()}
     bounds = {name: [limit.low, limit.high] for name, limit in limits.items()}
     retention_bounds = {name: [bound.low, bound.high] for name, bound in BOUNDS.items()}
     return {
         "revision": revision,
-        **tree(to_document(policy), in_force, limits),
+        **tree(to_document(policy), in_force(limits, sections), limits),
         "defaults": tree(to_document(DEFAULT_POLICY), defaults, limits),
         "bounds": tree(retention_bounds, bounds, limits),
     }
@@ -107,12 +90,6 @@ def tree(retention: dict[str, Any], values: dict[str, Any], limits: Limits) -> d
         "runtime": {"memoryRetention": retention, "limits": of("runtime.limits")},
         "brain": {"limits": of("brain.limits")},
     }
-
-
-def in_bounds(sections: Sections, name: str, limit: Limit) -> int:
-    """Return what is stored; what is out of its bounds counts as not set."""
-    value = sections.get(limit.section, {}).get(name)
-    return value if type(value) is int and limit.low <= value <= limit.high else limit.default
 
 
 def changes_in(data: dict[str, Any], limits: Limits) -> dict[str, dict[str, Any]]:
@@ -133,7 +110,7 @@ def refuse_out_of_bounds(section: str, name: str, value: int, limits: Limits) ->
     limit = limits.get(name)
     if limit is None or limit.section != section:
         raise Invalid("There is no such setting.", field=name.encode("utf-8", "replace").decode())
-    if not limit.low <= value <= limit.high:
+    if not limit.allows(value):
         raise Invalid(f"From {limit.low} to {limit.high}.", field=name)
 
 

@@ -13,16 +13,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from elowen.lib import pages
-from elowen.lib.errors import NotFound, Unavailable
+from elowen.lib.errors import NotFound
 from memories import rows
 from memories.actions import editing, merging, purging
 from memories.actions.editing import NewMemory
-from memories.api.paging import beyond, cursor_in, page_reply, page_response, validated_query
-from memories.api.paging import validated as validated
-from memories.config import retention_policy
+from memories.api.paging import beyond, page_reply, page_response, validated, validated_query
+from memories.config import retention_policy, usable
+from memories.gauge import Gauge
 from memories.idempotency import HEADER, idempotent
 from memories.models import Account, Memory
-from memories.policy import LEVELS, RetentionPolicy
 from memories.requests import account_of, source_of
 from memories.serializers import (
     BatchInput,
@@ -50,7 +49,7 @@ IF_MATCH = OpenApiParameter(
 
 def row_response(memory: Memory, status: int = 200) -> Response:
     memory.refresh_from_db()
-    row = rows.memory_row(memory, retention_policy(), timezone.now())
+    row = rows.memory_row(memory, Gauge.today())
     return Response(row, status=status, headers={"ETag": editing.etag(memory)})
 
 
@@ -87,20 +86,20 @@ class MemoryList(APIView):
         return found
 
     def browse(self, request: Request, query: dict[str, Any], found: QuerySet[Memory]) -> Response:
-        ordering, policy = query["ordering"], retention_policy()
+        ordering = query["ordering"]
         name, descending = ordering.lstrip("-"), ordering.startswith("-")
-        cursor = cursor_in(query, ordering=ordering, kind=KINDS[name])
-        now = cursor.now if cursor else timezone.now()
+        cursor = pages.cursor_in(query, ordering=ordering, kind=KINDS[name])
+        gauge = Gauge(retention_policy(), cursor.now if cursor else timezone.now())
         page = pages.page_of(
-            found.annotate(place=place_of(name, descending, policy, now)).values(*rows.ROW_FIELDS, "place"),
+            found.annotate(place=place_of(name, descending, gauge)).values(*rows.ROW_FIELDS, "place"),
             ordering="-place" if descending else "place",
             limit=query["limit"],
             cursor=cursor,
-            now=now,
+            now=gauge.now,
             key=lambda row: (row["place"], row["id"]),
             after=beyond,
         )
-        return page_response(request, page, rows.memory_rows(page.rows, policy, now), ordering)
+        return page_response(request, page, rows.memory_rows(page.rows, gauge), ordering)
 
 
 FILTERS = {
@@ -119,24 +118,13 @@ KINDS = {
 NEVER_FIRST, NEVER_LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
-def place_of(name: str, descending: bool, policy: RetentionPolicy, now: datetime) -> Expression | F:
+def place_of(name: str, descending: bool, gauge: Gauge) -> Expression | F:
     """Return what the list is sorted by. It is never null: what was never used comes last either way."""
     if name == "vitality":
-        refuse_unusable(policy)
-        return vitality_sql(policy, now)
+        return vitality_sql(usable(gauge.policy), gauge.now)
     if name == "last_used_at":
         return Coalesce("last_used_at", NEVER_FIRST if descending else NEVER_LAST)
     return F(name)
-
-
-def refuse_unusable(policy: RetentionPolicy) -> None:
-    try:
-        for level in LEVELS:
-            policy.half_life(level)
-    except ValueError as error:
-        raise Unavailable(
-            "The half-lives of the retention settings are unusable; save them again."
-        ) from error
 
 
 def new_memory(data: dict[str, Any]) -> NewMemory:
@@ -157,16 +145,16 @@ class MemoryBatch(APIView):
         entries = [new_memory(one) for one in validated(BatchInput, request.data)["memories"]]
         stored = editing.add_memories(by=account_of(request), entries=entries, source=source_of(request))
         fresh = Memory.objects.in_bulk([memory.pk for memory in stored])
-        policy, now = retention_policy(), timezone.now()
-        results = [rows.memory_row(fresh[memory.pk], policy, now) for memory in stored]
+        gauge = Gauge.today()
+        results = [rows.memory_row(fresh[memory.pk], gauge) for memory in stored]
         return Response({"results": results}, status=201)
 
 
 class MemoryDetail(APIView):
     @extend_schema(operation_id="memory_get", responses=MemoryRow)
     def get(self, request: Request, memory_id: int) -> Response:
-        rows_ = Memory.objects.not_deleted().readable_by(account_of(request))
-        memory = rows_.filter(pk=memory_id).first()
+        readable = Memory.objects.not_deleted().readable_by(account_of(request))
+        memory = readable.filter(pk=memory_id).first()
         if memory is None:
             raise NotFound
         return row_response(memory)

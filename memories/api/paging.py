@@ -49,7 +49,7 @@ def paged(
 ) -> Response:
     """Answer with one page, in the order of the ids."""
     query = validated_query(PageQuery, request)
-    cursor = cursor_in(query, ordering=ordering, kind=int)
+    cursor = pages.cursor_in(query, ordering=ordering, kind=int)
     page = pages.page_of(
         found.annotate(place=F("id")),
         ordering=ordering.replace("id", "place"),
@@ -60,16 +60,6 @@ def paged(
         after=beyond,
     )
     return page_response(request, page, row(page.rows, many=True).data, ordering)
-
-
-def cursor_in(query: dict[str, Any], *, ordering: str, kind: type) -> pages.Cursor | None:
-    """Return the cursor sent, if any. One made up with a value of another type is refused."""
-    if not query.get("cursor"):
-        return None
-    cursor = pages.decode(query["cursor"], ordering=ordering)
-    if type(cursor.value) is not kind:
-        raise Invalid("This cursor does not belong to this list; begin without one.", field="cursor")
-    return cursor
 
 
 def beyond(greater: bool, value: int | float | datetime, row_id: int) -> Q:

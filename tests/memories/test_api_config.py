@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memories.models import Account, ConfigEvent, ConfigSection
-from recall.config import SETTINGS, load_limits
+from recall.config import LIMITS, load_limits
 from tests.conftest import Api
 from tests.factories import AccountFactory
 
@@ -21,7 +21,7 @@ def root(db: None) -> Account:
 def test_the_document_has_each_limit_with_its_default_and_bounds(api: Api, ada: Account) -> None:
     document = api(ada).get("/api/config").json()
 
-    for name, setting in SETTINGS.items():
+    for name, setting in LIMITS.items():
         part = setting.section.partition(".")[0]
         assert document[part]["limits"][name] == setting.default
         assert document["defaults"][part]["limits"][name] == setting.default

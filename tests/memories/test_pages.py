@@ -159,15 +159,15 @@ def test_a_fresh_memory_has_half_its_vitality_and_a_day_of_eviction(page: Client
 
     context = page.get(f"/memories/{memory.pk}").context
 
-    assert context["vitality"] == pytest.approx(50, abs=0.1)
-    assert context["evicts_at"] > timezone.now() + timedelta(days=14)
+    assert context["reading"].vitality == pytest.approx(50, abs=0.1)
+    assert context["reading"].evictable_at > timezone.now() + timedelta(days=14)
     assert "Important preference" in text(page, f"/memories/{memory.pk}")
 
 
 def test_a_memory_in_the_trash_has_no_day_of_eviction(page: Client, ada: Account) -> None:
     memory = MemoryFactory.create(owner=ada, status=Memory.Status.DELETED)
 
-    assert page.get(f"/memories/{memory.pk}").context["evicts_at"] is None
+    assert page.get(f"/memories/{memory.pk}").context["reading"].evictable_at is None
 
 
 def test_a_body_is_text_and_not_markup(page: Client, ada: Account) -> None:
