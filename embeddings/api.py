@@ -41,7 +41,7 @@ class EmbeddingTestView(APIView):
     def post(self, request: Request) -> Response:
         """Embed one text, with the settings sent or else the stored ones. Stores nothing."""
         administrator(request)
-        return Response(state.try_out(config_in(request) if request.data else load()))
+        return Response(state.try_out(load() if request.data == {} else config_in(request)))
 
 
 def administrator(request: Request) -> Account:

@@ -33,6 +33,9 @@ class Note:
         return self.actor or f"user:{by.pk}"
 
 
+PLAIN = Note()  # the account itself, without a word
+
+
 @dataclass(frozen=True)
 class Change:
     action: MemoryEvent.Action

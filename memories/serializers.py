@@ -6,6 +6,7 @@ from django.core.validators import RegexValidator, validate_slug
 from rest_framework import serializers
 
 from elowen.lib.rest import (
+    MAX_ID,
     IdField,
     StrictBooleanField,
     StrictCharField,
@@ -20,6 +21,7 @@ from memories.models.memory import MAX_BODY_CHARS, MAX_KIND_CHARS
 from memories.policy import BOUNDS, LEVELS
 
 ABSOLUTE = RegexValidator(r"^/", "The root path must be absolute.")
+ORDERINGS = ("updated_at", "created_at", "last_used_at", "importance", "vitality")
 MAX_BATCH = 500
 MAX_IDS = 1000
 
@@ -229,13 +231,14 @@ class AccountInput(StrictSerializer):
     password = StrictCharField(max_length=200, required=False, trim_whitespace=False)
 
 
+def bounds_of(name: str) -> dict[str, Any]:
+    return {"min_value": BOUNDS[name].low, "max_value": BOUNDS[name].high}
+
+
 class HalfLives(StrictSerializer):
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        bounds = BOUNDS["halfLifeByImportance"]
-        return {
-            str(level): StrictFloatField(min_value=bounds.low, max_value=bounds.high, required=False)
-            for level in LEVELS
-        }
+        bounds = bounds_of("halfLifeByImportance")
+        return {str(level): StrictFloatField(**bounds, required=False) for level in LEVELS}
 
 
 class RetentionInput(StrictSerializer):
@@ -243,9 +246,9 @@ class RetentionInput(StrictSerializer):
 
     enabled = StrictBooleanField(required=False)
     halfLifeByImportance = HalfLives(required=False)
-    vitalityFloor = StrictFloatField(min_value=1, max_value=90, required=False)
+    vitalityFloor = StrictFloatField(**bounds_of("vitalityFloor"), required=False)
     graceDays = StrictFloatField(required=False)
-    dailyDeletionLimit = StrictIntegerField(min_value=1, max_value=200, required=False)
+    dailyDeletionLimit = StrictIntegerField(**bounds_of("dailyDeletionLimit"), required=False)
 
 
 class LimitsInput(serializers.DictField):
@@ -264,7 +267,7 @@ class BrainInput(StrictSerializer):
 
 
 class ConfigInput(StrictSerializer):
-    revision = StrictIntegerField(min_value=1, max_value=2**63 - 1, required=False)
+    revision = StrictIntegerField(min_value=1, max_value=MAX_ID, required=False)
     runtime = RuntimeInput(required=False)
     brain = BrainInput(required=False)
 
@@ -277,30 +280,27 @@ class ConfigDocument(serializers.Serializer[Any]):
     bounds = serializers.DictField()
 
 
-class ListQuery(serializers.Serializer[Any]):
-    """What the list can be asked for."""
-
-    status = serializers.ChoiceField([*Memory.Status.values, "all"], default=Memory.Status.ACTIVE)
-    kind = StrictCharField(max_length=MAX_KIND_CHARS, required=False)
-    categoryId = serializers.RegexField(r"^(null|[1-9][0-9]{0,18})$", required=False)
-    projectId = serializers.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
-    importanceMin = serializers.IntegerField(min_value=1, max_value=10, required=False)
-    importanceMax = serializers.IntegerField(min_value=1, max_value=10, required=False)
-    ordering = serializers.ChoiceField(
-        [
-            sign + name
-            for name in ("updated_at", "created_at", "last_used_at", "importance", "vitality")
-            for sign in ("", "-")
-        ],
-        default="-updated_at",
-    )
-    limit = serializers.IntegerField(min_value=1, max_value=500, default=50)
-    cursor = StrictCharField(max_length=400, required=False)
-    q = StrictCharField(max_length=20_000, required=False, allow_blank=True)
-
-
 class PageQuery(serializers.Serializer[Any]):
     """What every list can be asked for."""
 
     limit = serializers.IntegerField(min_value=1, max_value=500, default=50)
     cursor = StrictCharField(max_length=400, required=False)
+
+
+class ListQuery(PageQuery):
+    """What the list of memories can be asked for."""
+
+    status = serializers.ChoiceField([*Memory.Status.values, "all"], default=Memory.Status.ACTIVE)
+    kind = StrictCharField(max_length=MAX_KIND_CHARS, required=False)
+    categoryId = serializers.RegexField(r"^(null|[1-9][0-9]{0,18})$", required=False)
+    projectId = serializers.IntegerField(min_value=1, max_value=MAX_ID, required=False)
+    importanceMin = serializers.IntegerField(
+        min_value=MIN_IMPORTANCE, max_value=MAX_IMPORTANCE, required=False
+    )
+    importanceMax = serializers.IntegerField(
+        min_value=MIN_IMPORTANCE, max_value=MAX_IMPORTANCE, required=False
+    )
+    ordering = serializers.ChoiceField(
+        [sign + name for name in ORDERINGS for sign in ("", "-")], default="-updated_at"
+    )
+    q = StrictCharField(max_length=20_000, required=False, allow_blank=True)

@@ -1,5 +1,4 @@
 from dataclasses import dataclass
-from typing import cast
 
 from django.contrib.auth.decorators import login_required
 from django.db.models.functions import Left
@@ -9,8 +8,9 @@ from django.utils.http import urlencode
 
 from memories.gauge import Gauge, Reading
 from memories.importance import VERBAL_SCALE
-from memories.models import Account, Memory
+from memories.models import Memory
 from memories.models.memory import MemoryQuerySet
+from memories.requests import account_of
 from memories.trail import trail_of
 
 PAGE_ROWS = 50
@@ -29,7 +29,7 @@ class Row:
 def memory_list(request: HttpRequest) -> HttpResponse:
     status = _status(request)
     before = _whole_number(request.GET.get("before", ""))
-    found = Memory.objects.readable_by(_account(request))
+    found = Memory.objects.readable_by(account_of(request))
     page = _page(found if status == "all" else found.filter(status=status), before=before)
     gauge = Gauge.today()
     context = {
@@ -45,7 +45,7 @@ def memory_list(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def memory_detail(request: HttpRequest, memory_id: int) -> HttpResponse:
-    account = _account(request)
+    account = account_of(request)
     rows = Memory.objects.readable_by(account).select_related("category", "owner")
     memory = get_object_or_404(rows, pk=memory_id)
     gauge = Gauge.today()
@@ -57,10 +57,6 @@ def memory_detail(request: HttpRequest, memory_id: int) -> HttpResponse:
         "events": trail_of(memory, reader=account),
     }
     return render(request, "memories/detail.html", context)
-
-
-def _account(request: HttpRequest) -> Account:
-    return cast(Account, request.user)
 
 
 def _status(request: HttpRequest) -> str:

@@ -12,10 +12,6 @@ def unstorable(text: str) -> str | None:
     return None
 
 
-def byte_length(text: str) -> int:
-    return len(text.encode())
-
-
 def escape_like(text: str) -> str:
     """Make `%`, `_` and the backslash stand for themselves in a LIKE pattern."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from elowen.lib.errors import Conflict, Invalid, NotFound
 from memories.actions.categories import default_category
-from memories.actions.purging import purge_memories
+from memories.actions.purging import purge_all
 from memories.audit import Note
 from memories.models import Account, Category, Memory
 
@@ -58,8 +58,7 @@ def deactivate_account(*, account_id: int) -> Account:
 def delete_account(*, account: Account, by: Account) -> None:
     """Delete an account with its own memories; what it gave to pools stays there, without an author."""
     Memory.objects.filter(owner=account, category__in=Category.objects.filter(owner=None)).update(owner=None)
-    own = Memory.objects.owned_by(account).values_list("pk", flat=True)
-    purge_memories(by=by, ids=list(own), note=Note(reason="account deleted", operator=True))
+    purge_all(Memory.objects.owned_by(account), by=by, note=Note(reason="account deleted"))
     account.delete()
 
 

@@ -13,7 +13,7 @@ from elowen.lib.hashing import text_hash
 from elowen.lib.text import unstorable
 from memories import audit
 from memories.actions.categories import category_for_write
-from memories.audit import Change, Note
+from memories.audit import PLAIN, Change, Note
 from memories.importance import DEFAULT_IMPORTANCE, MAX_IMPORTANCE, MIN_IMPORTANCE
 from memories.models import Account, BodyHash, Category, Memory, MemoryEvent
 from memories.models.memory import MAX_BODY_CHARS, MAX_KIND_CHARS, MemoryQuerySet
@@ -68,7 +68,7 @@ def add_memory(
     project_id: int | None = None,
     source: str = Memory.Source.USER,
     origin: Mapping[str, Any] | None = None,
-    note: Note = Note(),  # noqa: B008 - frozen
+    note: Note = PLAIN,
 ) -> Memory:
     """Store one memory. See `add_memories`."""
     entry = NewMemory(body, kind, importance, category_id, project_id, origin or {})
@@ -81,7 +81,7 @@ def add_memories(
     by: Account,
     entries: Sequence[NewMemory],
     source: str = Memory.Source.USER,
-    note: Note = Note(),  # noqa: B008 - frozen
+    note: Note = PLAIN,
 ) -> list[Memory]:
     """Store all memories or none, each in a category, so that each can be recalled.
 
@@ -126,7 +126,7 @@ def change_memory(
     by: Account,
     changes: Mapping[str, Any],
     if_match: str | None = None,
-    note: Note = Note(),  # noqa: B008 - frozen
+    note: Note = PLAIN,
 ) -> Memory:
     """Change body, kind, importance or status. A change that changes nothing writes nothing.
 
@@ -140,11 +140,11 @@ def change_memory(
     return _write(memory, wanted, by=by, note=note)
 
 
-def archive_memory(*, memory_id: int, by: Account, note: Note = Note()) -> Memory:  # noqa: B008
+def archive_memory(*, memory_id: int, by: Account, note: Note = PLAIN) -> Memory:
     return change_memory(memory_id=memory_id, by=by, changes={"status": Memory.Status.ARCHIVED}, note=note)
 
 
-def delete_memory(*, memory_id: int, by: Account, note: Note = Note()) -> Memory:  # noqa: B008
+def delete_memory(*, memory_id: int, by: Account, note: Note = PLAIN) -> Memory:
     """Move a memory to the trash; `restore_memory` brings it back."""
     return change_memory(memory_id=memory_id, by=by, changes={"status": Memory.Status.DELETED}, note=note)
 
@@ -155,7 +155,7 @@ def restore_memory(
     memory_id: int,
     by: Account,
     keep: bool = False,
-    note: Note = Note(),  # noqa: B008 - frozen
+    note: Note = PLAIN,
 ) -> Memory:
     """Make a memory active again from any status.
 
@@ -176,7 +176,7 @@ def set_category(
     memory_id: int,
     by: Account,
     category_id: int | None,
-    note: Note = Note(),  # noqa: B008 - frozen
+    note: Note = PLAIN,
 ) -> Memory:
     """Move a memory to another category, or to none.
 

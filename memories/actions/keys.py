@@ -11,7 +11,7 @@ from hmac import compare_digest
 from django.db.models import Q
 from django.utils import timezone
 
-from elowen.lib.errors import Invalid, NotFound
+from elowen.lib.errors import Invalid, NotFound, Refused
 from elowen.lib.hashing import text_hash
 from memories.models import Account, ApiKey
 
@@ -37,12 +37,20 @@ def issue_key(
     scopes: Sequence[str] = (ApiKey.Scope.READ, ApiKey.Scope.WRITE),
     expires_at: datetime | None = None,
     secret: str | None = None,
+    maker: ApiKey | None = None,
 ) -> IssuedKey:
     """Make a key, or register a given secret.
 
+    Args:
+        maker: the key that asks for it; the new one may not do more than that, nor for longer.
     Raises:
-        Invalid: the given secret has not the shape of a key, or is too easy to guess.
+        Invalid: the given secret has not the shape of a key, or is too easy to guess; or the time is past.
+        Refused: the new key would outgrow its maker.
     """
+    if expires_at is not None and expires_at <= timezone.now():
+        raise Invalid("A key has to expire in the future.", field="expiresAt")
+    if maker is not None:
+        _refuse_to_outgrow(maker, scopes, expires_at)
     secret = _new_secret() if secret is None else _strong(secret)
     key = ApiKey.objects.create(
         account=account,
@@ -71,6 +79,13 @@ def revoke_key(*, account: Account, key_id: int) -> None:
     if not rows.exists():
         raise NotFound
     rows.filter(revoked_at=None).update(revoked_at=timezone.now())
+
+
+def _refuse_to_outgrow(maker: ApiKey, scopes: Sequence[str], expires_at: datetime | None) -> None:
+    if not set(scopes) <= set(maker.scopes):
+        raise Refused("A key cannot make a key that may do more than itself.", field="scopes")
+    if maker.expires_at is not None and (expires_at is None or expires_at > maker.expires_at):
+        raise Refused("A key cannot make a key that lives longer than itself.", field="expiresAt")
 
 
 def _remember_use(key: ApiKey) -> None:

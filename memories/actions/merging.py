@@ -8,7 +8,7 @@ from django.utils import timezone
 from elowen.lib.errors import Conflict
 from memories import audit
 from memories.actions.editing import announce, clean_body, clean_text, store_hashes, writable_rows
-from memories.audit import Change, Note
+from memories.audit import PLAIN, Change, Note
 from memories.models import Account, Memory, MemoryEvent
 from memories.models.memory import MAX_KIND_CHARS
 
@@ -20,7 +20,7 @@ def merge_memories(
     ids: Sequence[int],
     body: str,
     kind: str | None = None,
-    note: Note = Note(),  # noqa: B008 - frozen
+    note: Note = PLAIN,
 ) -> Memory:
     """Store one memory in place of several active ones of one category.
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from elowen.lib.errors import NotFound
 from memories import audit
 from memories.actions.editing import writable_rows
-from memories.audit import Change, Note
+from memories.audit import PLAIN, Change, Note
 from memories.models import Account, IdempotentReply, Memory, MemoryEvent, MemoryUse
 from memories.models.memory import MemoryQuerySet
 
@@ -18,22 +18,30 @@ PURGE_BATCH = 500
 
 
 @transaction.atomic
-def purge_memories(*, by: Account, ids: Sequence[int], note: Note = Note()) -> int:  # noqa: B008
+def purge_memories(*, by: Account, ids: Sequence[int], note: Note = PLAIN) -> int:
     """Delete memories for good, audited first. Foreign ids are skipped; an error leaves all as it was."""
     return _purge(writable_rows(Memory.objects.all(), by=by, note=note).filter(pk__in=set(ids)), by, note)
 
 
-def purge_memory(*, memory_id: int, by: Account, note: Note = Note()) -> None:  # noqa: B008
+def purge_memory(*, memory_id: int, by: Account, note: Note = PLAIN) -> None:
     if not purge_memories(by=by, ids=[memory_id], note=note):
         raise NotFound
 
 
-def empty_trash(*, by: Account, note: Note = Note()) -> int:  # noqa: B008 - frozen
-    """Purge the caller's own deleted memories, in bounded transactions. Returns how many."""
+def purge_all(rows: MemoryQuerySet, *, by: Account, note: Note = PLAIN) -> int:
+    """Purge every one of these rows, a bounded batch at a time. Returns how many.
+
+    Each batch is a transaction of its own, unless the caller holds one.
+    """
     total = 0
-    while purged := _purge_trash_batch(by, note):
+    while purged := _purge_batch(rows, by, note):
         total += purged
     return total
+
+
+def empty_trash(*, by: Account, note: Note = PLAIN) -> int:
+    """Purge the caller's own deleted memories. Returns how many."""
+    return purge_all(Memory.objects.owned_by(by).filter(status=Memory.Status.DELETED), by=by, note=note)
 
 
 def expire_uses(*, now: datetime, batch: int = 5000) -> int:
@@ -49,11 +57,10 @@ def expire_replies(*, now: datetime, batch: int = 5000) -> int:
 
 
 @transaction.atomic
-def _purge_trash_batch(by: Account, note: Note) -> int:
-    trash = Memory.objects.owned_by(by).filter(status=Memory.Status.DELETED)
-    return _purge(
-        trash.filter(pk__in=list(trash.order_by("pk").values_list("pk", flat=True)[:PURGE_BATCH])), by, note
-    )
+def _purge_batch(rows: MemoryQuerySet, by: Account, note: Note) -> int:
+    # Asked for again under the lock: what was restored meanwhile stays.
+    ids = list(rows.order_by("pk").values_list("pk", flat=True)[:PURGE_BATCH])
+    return _purge(rows.filter(pk__in=ids), by, note)
 
 
 def _purge(rows: MemoryQuerySet, by: Account, note: Note) -> int:

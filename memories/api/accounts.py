@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from elowen.lib.errors import NotFound, Refused
+from elowen.lib.errors import NotFound
 from memories.actions import accounts, keys
 from memories.api.paging import page_reply, paged, validated
 from memories.models import Account, ApiKey
@@ -35,11 +35,12 @@ class IsAdministrator(BasePermission):
 
 def issue(request: Request, account: Account) -> Response:
     data = validated(KeyInput, request.data)
-    scopes = data.get("scopes", ["read", "write"])
-    if isinstance(request.auth, ApiKey) and not set(scopes) <= set(request.auth.scopes):
-        raise Refused("A key cannot make a key that may do more than itself.", field="scopes")
     issued = keys.issue_key(
-        account=account, name=data["name"], scopes=scopes, expires_at=data.get("expiresAt")
+        account=account,
+        name=data["name"],
+        scopes=data.get("scopes", ["read", "write"]),
+        expires_at=data.get("expiresAt"),
+        maker=request.auth if isinstance(request.auth, ApiKey) else None,
     )
     row: dict[str, Any] = {**KeyRow(issued.key).data, "secret": issued.secret}
     return Response(row, status=201, headers={"Cache-Control": "no-store"})

@@ -10,9 +10,6 @@ from memories.models.project import Project
 
 
 class CategoryQuerySet(models.QuerySet["Category"]):
-    def owned_by(self, account: Account) -> Self:
-        return self.filter(owner=account)
-
     def pools_of(self, account: Account) -> Self:
         """Keep the shared pools that the account may use right now."""
         return self.filter(owner=None, project__in=sharer_projects(account.pk))
@@ -76,7 +73,3 @@ class Category(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def is_pool(self) -> bool:
-        return self.owner_id is None

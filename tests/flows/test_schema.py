@@ -14,15 +14,10 @@ from memories.actions.keys import issue_key
 from tests.factories import AccountFactory
 
 EXAMPLES = 2
-# A schema cannot say that a text is more than blanks, or that a made-up id is somebody's. And the test of an
-# embedding takes any empty JSON for no settings, so it accepts more than it says.
+# A schema cannot say that a text is more than blanks, or that a made-up id is somebody's.
 CHECKS = """
 [checks]
 positive_data_acceptance.enabled = false
-
-[[operations]]
-include-operation-id = "embedding_test"
-checks.negative_data_rejection.enabled = false
 """
 
 

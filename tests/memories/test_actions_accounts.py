@@ -72,7 +72,8 @@ def test_a_key_is_stored_as_a_digest_only(ada: Account) -> None:
 
 def test_a_key_stops_working_when_revoked_expired_or_its_account_locked(ada: Account) -> None:
     revoked, account_locked = (keys.issue_key(account=ada, name="k") for _ in range(2))
-    expired = keys.issue_key(account=ada, name="k", expires_at=timezone.now() - timedelta(seconds=1))
+    expired = keys.issue_key(account=ada, name="k", expires_at=timezone.now() + timedelta(days=1))
+    ApiKey.objects.filter(pk=expired.key.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     keys.revoke_key(account=ada, key_id=revoked.key.pk)
 
     assert keys.authenticate_key(revoked.secret) is None

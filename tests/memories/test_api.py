@@ -2,6 +2,7 @@
 
 import json
 import threading
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from memories.actions.editing import add_memory
@@ -424,3 +426,26 @@ def test_no_body_or_secret_reaches_a_log(api: Api, ada: Account, caplog: pytest.
     own_lines = [line for line in caplog.messages if "django.db" not in line and not line.startswith("(")]
     assert not [line for line in own_lines if "garden" in line or "elw_" in line]
     assert MemoryEvent.objects.count() == 1
+
+
+def test_a_key_is_made_for_the_future_and_does_not_outlive_its_maker(ada: Account) -> None:
+    now = timezone.now()
+    short = issue_key(account=ada, name="short", expires_at=now + timedelta(hours=1))
+    client = APIClient()
+    client.credentials(HTTP_X_API_KEY=short.secret)
+
+    def ask(expires_at: datetime | None) -> Any:
+        return client.post("/api/keys", {"name": "n", "expiresAt": expires_at}, format="json")
+
+    problem(ask(now - timedelta(seconds=1)), 400, "expiresAt")
+    problem(ask(now + timedelta(hours=2)), 403, "expiresAt")
+    problem(ask(None), 403, "expiresAt")
+    assert ask(now + timedelta(minutes=30)).status_code == 201
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"0", b'""', b"null", b"false"])
+def test_what_is_no_object_is_not_taken_for_nothing(api: Api, raw: bytes) -> None:
+    client = api(AccountFactory.create(is_staff=True))
+
+    for path in ("/api/memory/embedding/test", "/api/memory/empty-trash"):
+        problem(client.post(path, raw, content_type="application/json"), 400)
