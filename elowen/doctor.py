@@ -99,6 +99,18 @@ def schedules() -> str:
     return f"{len(wanted)} in place"
 
 
+def embedding() -> str:
+    from embeddings.config import load
+    from embeddings.state import try_out
+
+    trial = try_out(load())
+    if not trial["ok"]:
+        raise Trouble(
+            f"{trial['error']} See docs/embeddings.md; until then memories are found by words only."
+        )
+    return f"{trial['model']} gives {trial['dimensions']} dimensions in {trial['latencyMs']:.0f} ms"
+
+
 def disk() -> str:
     free = shutil.disk_usage(settings.DATA_DIR).free
     shown = f"{free / 1e9:.1f} GB free in {settings.DATA_DIR}"
@@ -124,6 +136,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "migrations": migrations,
     "worker": worker,
     "schedules": schedules,
+    "embedding": embedding,
     "disk": disk,
     "clock": clock,
 }

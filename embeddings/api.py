@@ -11,7 +11,9 @@ from embeddings.serializers import (
     EmbeddingConfigSerializer,
     EmbeddingStateSerializer,
     EmbeddingTestSerializer,
+    EmbeddingTrialSerializer,
 )
+from memories.api.paging import validated
 from memories.models import Account
 from memories.requests import account_of
 
@@ -35,13 +37,14 @@ class EmbeddingView(APIView):
 class EmbeddingTestView(APIView):
     @extend_schema(
         operation_id="embedding_test",
-        request=EmbeddingConfigSerializer(required=False),
+        request=EmbeddingTrialSerializer,
         responses=EmbeddingTestSerializer,
     )
     def post(self, request: Request) -> Response:
         """Embed one text, with the settings sent or else the stored ones. Stores nothing."""
         administrator(request)
-        return Response(state.try_out(load() if request.data == {} else config_in(request)))
+        config = load() if request.data == {} else config_in(request, EmbeddingTrialSerializer)
+        return Response(state.try_out(config))
 
 
 def administrator(request: Request) -> Account:
@@ -51,7 +54,7 @@ def administrator(request: Request) -> Account:
     return account
 
 
-def config_in(request: Request) -> EmbeddingConfig:
-    serializer = EmbeddingConfigSerializer(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    return parse(serializer.validated_data)
+def config_in(
+    request: Request, kind: type[EmbeddingConfigSerializer] = EmbeddingConfigSerializer
+) -> EmbeddingConfig:
+    return parse(validated(kind, request.data))

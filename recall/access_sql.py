@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+from elowen.lib.db import named_sql
 from memories.models import Account, Category
 from recall.scope import RecallScope
 
@@ -29,11 +30,11 @@ def access_params(account: Account, scope: RecallScope) -> dict[str, Any]:
 def _compiled() -> tuple[str, dict[str, Any]]:
     # Once in a process: Django takes longer to compile this than PostgreSQL for a whole recall.
     usable = Category.objects.usable_by(Account(pk=PLACEHOLDER)).values_list("pk", "owner_id")
-    sql, values = usable.query.sql_with_params()
-    names = ["account" if value == PLACEHOLDER else f"access{n}" for n, value in enumerate(values)]
-    named = sql % tuple(f"%({name})s" for name in names)
-    constants = {name: value for name, value in zip(names, values, strict=True) if name != "account"}
+    sql, values = named_sql(usable)
+    constants = {name: value for name, value in values.items() if value != PLACEHOLDER}
+    for name in values.keys() - constants.keys():
+        sql = sql.replace(f"%({name})s", "%(account)s")
     return (
-        f"select c.id, c.owner_id is null as pool from ({named}) c (id, owner_id)"  # noqa: S608 - compiled
+        f"select c.id, c.owner_id is null as pool from ({sql}) c (id, owner_id)"  # noqa: S608 - compiled
         " where c.id = any(%(scope)s::bigint[])"
     ), constants

@@ -7,14 +7,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from elowen.lib.errors import Invalid
-from elowen.lib.hashing import text_hash_hex
 from memories import rows
 from memories.api.memories import MemoryList
 from memories.api.paging import validated
 from memories.gauge import Gauge
 from memories.models import Memory
 from memories.requests import account_of
-from recall.retrieval import Recall, Version, retrieve
+from recall.retrieval import PackedMemory, Recall, Version, retrieve
 from recall.scope import recall_scope
 from recall.search import search, similar
 from recall.serializers import RecallReply, RetrieveInput, SimilarInput
@@ -40,7 +39,7 @@ class Retrieve(APIView):
             byte_budget=data.get("byteBudget"),
             exclude=[Version(one["id"], one.get("bodySha256")) for one in data.get("exclude", [])],
         )
-        return Response({"memories": recalled_rows(recall)}, headers=headers_of(recall))
+        return Response({"memories": [_row(one) for one in recall.memories]}, headers=headers_of(recall))
 
 
 class Similar(APIView):
@@ -53,7 +52,7 @@ class Similar(APIView):
         account = account_of(request)
         found = similar(account, validated(SimilarInput, request.data)["body"])
         bodies = Memory.objects.active().owned_by(account).in_bulk([memory_id for memory_id, _ in found])
-        memories = [_row(bodies[pk], cosine, cosine) for pk, cosine in found if pk in bodies]
+        memories = [_row(PackedMemory(bodies[pk], cosine, cosine)) for pk, cosine in found if pk in bodies]
         return Response({"memories": memories})
 
 
@@ -71,14 +70,10 @@ class MemoryListWithSearch(MemoryList):
         return Response({"results": results, "next": None, "previous": None}, headers={PATH_HEADER: path})
 
 
-def recalled_rows(recall: Recall) -> list[dict[str, Any]]:
-    return [_row(one.memory, one.score, one.similarity) for one in recall.memories]
-
-
 def headers_of(recall: Recall) -> dict[str, str]:
     return {PATH_HEADER: recall.path} | ({DEGRADED_HEADER: "true"} if recall.degraded else {})
 
 
-def _row(memory: Memory, score: float, similarity: float | None) -> dict[str, Any]:
-    row = {name: getattr(memory, name) for name in ROW}
-    return row | {"body_sha256": text_hash_hex(memory.body), "score": score, "similarity": similarity}
+def _row(one: PackedMemory) -> dict[str, Any]:
+    row = {name: getattr(one.memory, name) for name in ROW}
+    return row | {"body_sha256": one.body_sha256, "score": one.score, "similarity": one.similarity}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from django.utils import timezone
 
@@ -53,38 +53,27 @@ class Recall:
     degraded: bool = False  # the question could not be embedded
 
 
-def retrieve(
-    *,
-    account: Account,
-    query: str,
-    scope: RecallScope,
-    count: int | None = None,
-    byte_budget: int | None = None,
-    exclude: Collection[Version] = (),
-    first_window: int = FIRST_WINDOW,
-) -> Recall:
+class Options(TypedDict, total=False):
+    """What may be said beside the question; what is not said is as configured."""
+
+    count: int | None  # at most so many memories
+    byte_budget: int | None  # UTF-8 bytes of bodies together
+    exclude: Collection[Version]  # passed over before count and bytes are filled
+    first_window: int  # nearest vectors looked at first; the answer does not depend on it
+
+
+def retrieve(*, account: Account, query: str, scope: RecallScope, **options: Unpack[Options]) -> Recall:
     """Return the memories of the scope that matter for the query, best first, within count and bytes.
 
-    Args:
-        byte_budget: UTF-8 bytes of bodies together.
-        exclude: versions that are passed over before count and bytes are filled.
-        first_window: how many nearest vectors are looked at first; the answer does not depend on it.
     Raises:
         Unavailable: the stored retention settings cannot be used.
     """
     text = keyword.clean_query(query)
     if not text or not scope.category_ids:
         return Recall([], "empty")
-    return recall_with(
-        _embedded(text),  # before the snapshot: no transaction is open across a network call
-        account=account,
-        text=text,
-        scope=scope,
-        count=count,
-        byte_budget=byte_budget,
-        exclude=exclude,
-        first_window=first_window,
-    )
+    # Before the snapshot: no transaction is open across a network call.
+    vector = _embedded(text)
+    return recall_with(vector, account=account, text=text, scope=scope, **options)
 
 
 def recall_with(
@@ -93,17 +82,14 @@ def recall_with(
     account: Account,
     text: str,
     scope: RecallScope,
-    count: int | None = None,
-    byte_budget: int | None = None,
-    exclude: Collection[Version] = (),
-    first_window: int = FIRST_WINDOW,
+    **options: Unpack[Options],
 ) -> Recall:
     """Do what `retrieve` does once the question is embedded: all that needs the database, in one snapshot."""
     now = timezone.now()
     with read_snapshot():
-        config = _config(count, byte_budget)
-        search = _Search(account, scope, text, config, tuple(exclude), now, first_window)
-        return search.run(vector)
+        config = _config(options.get("count"), options.get("byte_budget"))
+        exclude, window = options.get("exclude", ()), options.get("first_window", FIRST_WINDOW)
+        return _Search(account, scope, text, config, tuple(exclude), now, window).run(vector)
 
 
 def _embedded(text: str) -> QueryVector | None:

@@ -3,6 +3,7 @@
 from django.core.exceptions import EmptyResultSet
 from django.db.models import QuerySet
 
+from elowen.lib.db import named_sql
 from elowen.lib.errors import Unavailable
 from embeddings.embedding import QueryVector, embed_query
 from embeddings.freshness import KNOWN_HASH
@@ -15,7 +16,7 @@ MAX_SIMILAR = 5
 
 NEAREST = """
 select m.id, 1 - (e.vec <=> %(query)s::halfvec) as cosine
-from ({rows}) chosen
+from ({rows}) chosen (id)
 join memories_memory m on m.id = chosen.id
 join embeddings_memoryembedding e on e.memory_id = m.id and e.space_id = %(space)s
 left join memories_bodyhash h on h.memory_id = m.id
@@ -60,13 +61,11 @@ def nearest(
 ) -> list[tuple[int, float]]:
     """Return (id, cosine) of the rows with a current vector at least `floor` near, nearest first. Exact."""
     try:
-        sql, values = rows.order_by().values_list("pk").query.sql_with_params()
+        chosen, params = named_sql(rows.order_by().values_list("pk"))
     except EmptyResultSet:  # the filters contradict each other
         return []
-    names = [f"row{place}" for place in range(len(values))]
-    inner = sql % tuple(f"%({name})s" for name in names)
-    statement = NEAREST.format(rows=f"select c.id from ({inner}) c (id)", hash=KNOWN_HASH)
-    params = dict(zip(names, values, strict=True)) | {
+    statement = NEAREST.format(rows=chosen, hash=KNOWN_HASH)
+    params |= {
         "query": vector_param(query.vector),
         "space": query.space.pk,
         "floor": floor,

@@ -18,7 +18,11 @@ from pytest_django import Settings
 from elowen import doctor, preparation
 from elowen.checks import judge_database, queue_timing
 from elowen.lib.errors import Invalid
+from embeddings.actions import change_config
+from embeddings.config import EmbeddingConfig
 from memories.models import Account, Heartbeat
+from tests.factories import AccountFactory
+from tests.fakes.server import FakeServer, refuses
 
 GOOD = "elw_Ab3dEf7h_7Jk2mQ9xVw4nRt6yBz8cLd5gHs3fPa1eUoKiNvTr0"
 
@@ -190,6 +194,18 @@ def test_a_missing_migration_is_told() -> None:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
 
     assert examined()["migrations"].text.startswith("1 migrations are missing. Run")
+
+
+@pytest.mark.django_db
+def test_an_embedding_server_that_does_not_answer_is_told() -> None:
+    account = AccountFactory.create()
+    with FakeServer(refuses(503)) as server:
+        change_config(config=EmbeddingConfig("endpoint", "m", server.base), by=account)
+
+        found = examined()["embedding"]
+
+    assert not found.is_good
+    assert "found by words only" in found.text
 
 
 def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
