@@ -21,7 +21,7 @@ def in_thread(work: Callable[[], object]) -> Thread:
 
 
 def at_once(works: Sequence[Callable[[], object]]) -> list[object]:
-    """Let all begin at the same moment and return what each gave, in order. One that failed is an error here."""
+    """Let all begin at the same moment and return what each gave, in order."""
     start, given = Barrier(len(works)), dict[int, object]()
 
     def beginning_together(place: int) -> Callable[[], None]:

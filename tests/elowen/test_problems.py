@@ -1,7 +1,6 @@
 """Whatever is wrong with a request, the answer is a problem document."""
 
 import json
-from typing import Any
 
 import pytest
 from django.db import DataError, IntegrityError, connection, transaction
@@ -13,18 +12,9 @@ from elowen.lib.errors import Unavailable
 from memories.models import Account
 from tests.conftest import Api
 from tests.factories import AccountFactory, CategoryFactory, MemoryFactory
+from tests.problems import problem
 
 pytestmark = pytest.mark.django_db
-
-
-def problem(response: Any, status: int, *fields: str) -> dict[str, Any]:
-    assert response.status_code == status, response.content
-    assert response["Content-Type"] == "application/problem+json"
-    document: dict[str, Any] = json.loads(response.content)
-    assert {"type", "title", "status", "detail", "code", "errors"} <= set(document)
-    assert document["type"] == f"urn:elowen:problem:{document['code']}"
-    assert set(fields) <= set(document["errors"])
-    return document
 
 
 SURROGATES = [

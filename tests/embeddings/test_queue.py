@@ -1,12 +1,9 @@
 """The drain against a scripted server: what is sent, in which order, and what a failure leaves behind."""
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
-from threading import Event, Thread
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ
 from pytest_django import DjangoAssertNumQueries
@@ -18,41 +15,13 @@ from embeddings.models import EmbeddingSpace, MemoryEmbedding, PendingMemory
 from embeddings.queue import claim, drain, reconcile
 from memories import leases
 from memories.actions.editing import add_memory, change_memory
-from memories.models import Account, Heartbeat, Lease, Memory
+from memories.models import Account, Heartbeat, Memory
 from memories.signals import memory_committed
 from tests.embeddings.conftest import Use
-from tests.factories import MemoryFactory
-from tests.fakes.server import FakeServer, gives_vectors, holds, refuses, refuses_texts, resets
+from tests.embeddings.queues import indexed, make_due, remember, waiting
+from tests.fakes.server import FakeServer, gives_vectors, refuses, refuses_texts, resets
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def remember(account: Account, *bodies: str) -> list[Memory]:
-    return [MemoryFactory.create(owner=account, category=None, body=body) for body in bodies]
-
-
-def in_thread(work: Callable[[], object]) -> Thread:
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connection.close()
-
-    thread = Thread(target=run)
-    thread.start()
-    return thread
-
-
-def indexed() -> set[int]:
-    return set(MemoryEmbedding.objects.values_list("memory_id", flat=True))
-
-
-def waiting() -> dict[int, int]:
-    return dict(PendingMemory.objects.values_list("memory_id", "attempts"))
-
-
-def make_due() -> None:
-    PendingMemory.objects.update(next_at=timezone.now() - timedelta(seconds=1))
 
 
 def test_everything_that_waits_is_indexed_and_asked_for_once(
@@ -216,92 +185,6 @@ def test_a_vector_whose_hash_is_missing_is_made_anew(ada: Account, server: FakeS
     assert reconcile() == 0
 
 
-def test_an_edit_during_the_request_wins(ada: Account, server: FakeServer, use: Use) -> None:
-    use(server)
-    release = Event()
-    server.then(holds(release))
-    (memory,) = remember(ada, "old")
-    working = in_thread(drain)
-    server.wait_for_requests(1)
-
-    Memory.objects.filter(pk=memory.pk).update(body="new")
-    release.set()
-    working.join(10)
-
-    assert [request.texts for request in server.requests] == [["old"], ["new"]]
-    assert bytes(MemoryEmbedding.objects.get().body_hash) == text_hash("new")
-
-
-def test_no_transaction_is_open_during_the_request(ada: Account, server: FakeServer, use: Use) -> None:
-    use(server)
-    release = Event()
-    server.then(holds(release))
-    remember(ada, "one")
-    working = in_thread(drain)
-    server.wait_for_requests(1)
-
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND backend_type = 'client backend'"
-        )
-        others = cursor.fetchone()
-    release.set()
-    working.join(10)
-
-    assert others == (0,)
-
-
-def test_a_late_vector_of_another_space_is_refused_at_equal_width(
-    ada: Account, server: FakeServer, use: Use
-) -> None:
-    use(server, model="a")
-    release = Event()
-    server.then(holds(release))
-    (memory,) = remember(ada, "one")
-    working = in_thread(drain)
-    server.wait_for_requests(1)
-
-    use(server, model="b")
-    release.set()
-    working.join(10)
-
-    assert [request.json["model"] for request in server.requests] == ["a"]
-    assert not MemoryEmbedding.objects.exists()
-    assert set(waiting()) == {memory.pk}
-    reconcile(anew=True)
-    drain()
-    assert MemoryEmbedding.objects.get().space.model == "b"
-    assert (indexed(), waiting()) == ({memory.pk}, {})
-
-
-def test_settings_that_went_and_came_back_meanwhile_mix_nothing(
-    ada: Account, server: FakeServer, use: Use
-) -> None:
-    use(server, model="a")
-    first, second = Event(), Event()
-    server.then(holds(first), holds(second))
-    remember(ada, "one")
-    under_a = in_thread(drain)
-    server.wait_for_requests(1)
-    use(server, model="b")
-    leases.release(leases.Fence(queue.LEASE, 1))
-    make_due()
-    under_b = in_thread(drain)
-    server.wait_for_requests(2)
-    use(server, model="a")
-
-    second.set()
-    under_b.join(10)
-    first.set()
-    under_a.join(10)
-
-    row = MemoryEmbedding.objects.get()
-    assert [request.json["model"] for request in server.requests[:2]] == ["a", "b"]
-    assert row.space.model == "a"
-    assert row.vec == pytest.approx([float(number) for number in embed_query("one").vector], abs=1e-3)
-
-
 def test_a_server_that_changes_its_width_is_refused(ada: Account, server: FakeServer, use: Use) -> None:
     use(server)
     remember(ada, "one")
@@ -311,84 +194,6 @@ def test_a_server_that_changes_its_width_is_refused(ada: Account, server: FakeSe
 
     assert drain() == 0
     assert EmbeddingSpace.objects.get().dims == 8
-
-
-def test_two_drains_at_once_ask_for_nothing_twice(ada: Account, server: FakeServer, use: Use) -> None:
-    use(server)
-    release = Event()
-    server.then(holds(release))
-    remember(ada, "one")
-    working = in_thread(drain)
-    server.wait_for_requests(1)
-
-    second = drain()
-    release.set()
-    working.join(10)
-
-    assert (second, len(server.requests), len(indexed())) == (0, 1, 1)
-
-
-def test_two_claims_at_once_share_no_row(ada: Account) -> None:
-    Memory.objects.bulk_create(Memory(owner=ada, body=f"note {number}") for number in range(80))
-    space = EmbeddingSpace.objects.create(provider="p", endpoint_hash=b"x", model="m")
-    claims: list[set[int]] = []
-
-    def work() -> None:
-        claims.append({one.memory_id for one in claim(space)})
-
-    threads = [in_thread(work) for _ in range(3)]
-    for thread in threads:
-        thread.join(10)
-
-    assert sum(map(len, claims)) == len(set().union(*claims))
-
-
-def test_who_comes_while_the_lease_is_held_is_served_after_all(
-    ada: Account, server: FakeServer, use: Use
-) -> None:
-    use(server)
-    release = Event()
-    server.then(holds(release))
-    remember(ada, "one")
-    working = in_thread(drain)
-    server.wait_for_requests(1)
-
-    remember(ada, "two")
-    assert drain() == 0
-    release.set()
-    working.join(10)
-
-    assert (len(indexed()), waiting()) == (2, {})
-
-
-def wait_until_blocked() -> None:
-    deadline = time.monotonic() + 10
-    with connection.cursor() as cursor:
-        while time.monotonic() < deadline:
-            cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
-            if cursor.fetchone():
-                return
-    raise AssertionError("Nobody waits for a lock.")
-
-
-def test_who_comes_between_the_last_look_and_the_release_is_served_too(
-    ada: Account, server: FakeServer, use: Use
-) -> None:
-    use(server)
-    release = Event()
-    server.then(holds(release))
-    remember(ada, "one")
-    working = in_thread(drain)
-    server.wait_for_requests(1)
-
-    with transaction.atomic():
-        Lease.objects.select_for_update().get()
-        release.set()
-        wait_until_blocked()  # the drain has found nothing more and wants to give the lease back
-        in_thread(lambda: remember(ada, "two")).join(10)
-    working.join(10)
-
-    assert (len(indexed()), waiting()) == (2, {})
 
 
 def test_a_batch_is_claimed_and_read_with_one_query_along_an_index(

@@ -1,10 +1,10 @@
 """Compare and set: a vector is stored only for the very body, in the very space it was computed for."""
 
-from threading import Event, Thread
+from threading import Event
 
 import numpy as np
 import pytest
-from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
 from elowen.lib.hashing import text_hash
 from elowen.providers.vectors import Vector
@@ -18,6 +18,7 @@ from memories.models import Account, BodyHash, Memory
 from tests.embeddings.conftest import Use
 from tests.factories import MemoryFactory
 from tests.fakes.server import FakeServer
+from tests.threads import in_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -150,10 +151,8 @@ def test_a_row_that_somebody_is_editing_is_skipped_without_waiting(ada: Account)
             Memory.objects.filter(pk=memory.pk).update(body="new")
             editing.set()
             assert done.wait(10)
-        connection.close()
 
-    editor = Thread(target=edit)
-    editor.start()
+    editor = in_thread(edit)
     assert editing.wait(10)
     stored = store_vectors(space=active_space(), computed=[computed(memory)])
     done.set()

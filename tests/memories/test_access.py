@@ -1,6 +1,6 @@
 """R5 and R6: who is a sharer, and how a pool comes to be."""
 
-import threading
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -12,6 +12,7 @@ from memories.actions.editing import add_memory
 from memories.actions.projects import remove_member, set_share_list
 from memories.models import Account, Category, Memory, ProjectMember
 from tests.factories import AccountFactory, ProjectFactory, ProjectMemberFactory
+from tests.threads import at_once
 
 
 @pytest.mark.django_db
@@ -103,20 +104,8 @@ def test_two_first_writes_racing_end_with_one_pool_and_two_memories() -> None:
     project = ProjectFactory.create(memory_shared=True)
     for account in accounts:
         ProjectMemberFactory.create(project=project, account=account)
-    start = threading.Barrier(2)
 
-    def write(account: Account) -> None:
-        try:
-            start.wait(timeout=10)
-            add_memory(by=account, body="First!", project_id=project.pk)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=write, args=[account]) for account in accounts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
+    at_once([partial(add_memory, by=account, body="First!", project_id=project.pk) for account in accounts])
 
     assert Category.objects.filter(owner=None, project=project).count() == 1
     assert Memory.objects.count() == 2

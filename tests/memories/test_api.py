@@ -1,12 +1,10 @@
-"""02's REST table: shapes, paging, idempotency, and every kind of bad input."""
+"""What the REST interface answers: shapes, keys and scopes, paging, idempotency."""
 
-import json
-import threading
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -18,19 +16,10 @@ from memories.actions.keys import issue_key
 from memories.models import Account, Memory, MemoryEvent
 from tests.conftest import Api
 from tests.factories import AccountFactory, CategoryFactory, MemoryFactory
+from tests.problems import problem
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
-
-
-def problem(response: Any, status: int, *fields: str) -> dict[str, Any]:
-    """Check that an answer is a problem document that names these fields, and return it."""
-    assert response.status_code == status, response.content
-    assert response["Content-Type"] == "application/problem+json"
-    document: dict[str, Any] = json.loads(response.content)
-    assert {"type", "title", "status", "detail", "code", "errors"} <= set(document)
-    assert document["status"] == status
-    assert set(fields) <= set(document["errors"])
-    return document
 
 
 def test_a_memory_is_stored_read_changed_and_deleted(api: Api, ada: Account) -> None:
@@ -51,112 +40,6 @@ def test_a_memory_is_stored_read_changed_and_deleted(api: Api, ada: Account) -> 
     restored = client.post(f"{path}/restore", {"keep": True}, format="json")
     assert restored.json()["status"] == "active"
     assert restored.json()["last_used_at"] is not None
-
-
-BAD_BODIES: list[tuple[Any, str]] = [
-    ({}, "body"),
-    ({"body": None}, "body"),
-    ({"body": ""}, "body"),
-    ({"body": "   "}, "body"),
-    ({"body": 5}, "body"),
-    ({"body": True}, "body"),
-    ({"body": ["x"]}, "body"),
-    ({"body": "nul\x00"}, "body"),
-    ({"body": "x" * 100_001}, "body"),
-    ({"body": "x", "kind": "k" * 41}, "kind"),
-    ({"body": "x", "kind": ""}, "kind"),
-    ({"body": "x", "importance": 0}, "importance"),
-    ({"body": "x", "importance": 11}, "importance"),
-    ({"body": "x", "importance": "5"}, "importance"),
-    ({"body": "x", "importance": 5.5}, "importance"),
-    ({"body": "x", "importance": True}, "importance"),
-    ({"body": "x", "importance": 10**30}, "importance"),
-    ({"body": "x", "categoryId": 10**30}, "categoryId"),
-    ({"body": "x", "categoryId": 0}, "categoryId"),
-    ({"body": "x", "categoryId": "1"}, "categoryId"),
-    ({"body": "x", "projectId": -1}, "projectId"),
-    ({"body": "x", "bodyy": "x"}, "bodyy"),
-    ({"body": "x", "owner_id": 1}, "owner_id"),
-]
-
-
-@pytest.mark.parametrize(("data", "field"), BAD_BODIES)
-def test_bad_input_names_its_field_and_stores_nothing(api: Api, ada: Account, data: Any, field: str) -> None:
-    problem(api(ada).post("/api/memory", data, format="json"), 400, field)
-
-    assert not Memory.objects.exists()
-
-
-RAW: list[tuple[bytes, int]] = [
-    (b'{"body": "\\ud800"}', 400),
-    (b'{"\\ud800": "x", "body": "x"}', 400),
-    (b"{", 400),
-    (b"", 400),
-    (b"[]", 400),
-    (b'"text"', 400),
-    (b"null", 400),
-    (b'{"body": NaN}', 400),
-    (b"\xff\xfe", 400),
-    (b"[" * 100_000, 400),
-    (b'{"importance": ' + b"9" * 10_000 + b', "body": "x"}', 400),
-]
-
-
-@pytest.mark.parametrize(("raw", "status"), RAW)
-def test_bad_json_is_a_problem_and_stores_nothing(api: Api, ada: Account, raw: bytes, status: int) -> None:
-    problem(api(ada).post("/api/memory", raw, content_type="application/json"), status)
-
-    assert not Memory.objects.exists()
-
-
-def test_only_json_is_taken(api: Api, ada: Account) -> None:
-    problem(api(ada).post("/api/memory", "body=x", content_type="application/x-www-form-urlencoded"), 415)
-
-
-def test_a_body_that_is_too_large_is_refused(api: Api, ada: Account, settings: LazySettings) -> None:
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
-
-    problem(api(ada).post("/api/memory", {"body": "x" * 2000}, format="json"), 413)
-
-
-@pytest.mark.parametrize("path", ["/api/nothing", "/api/", "/api/memory/", "/api/memory/1/", "/api/memory/x"])
-def test_an_unknown_path_is_a_problem(api: Api, ada: Account, path: str) -> None:
-    problem(api(ada).get(path), 404)
-
-
-def test_a_foreign_host_is_a_problem(api: Api, ada: Account) -> None:
-    problem(api(ada).get("/api/memory", HTTP_HOST="evil.example"), 400)
-
-
-def test_a_wrong_method_is_a_problem(api: Api, ada: Account) -> None:
-    problem(api(ada).put("/api/memory", {}, format="json"), 405)
-
-
-def test_an_id_beyond_the_database_is_not_found(api: Api, ada: Account) -> None:
-    problem(api(ada).get(f"/api/memory/{10**30}"), 404)
-    problem(api(ada).delete(f"/api/memory/{2**63}"), 404)
-
-
-QUERIES = [
-    ("status=lost", "status"),
-    ("limit=0", "limit"),
-    ("limit=501", "limit"),
-    ("limit=many", "limit"),
-    ("ordering=body", "ordering"),
-    ("cursor=nonsense", "cursor"),
-    ("cursor=W10", "cursor"),
-    ("categoryId=x", "categoryId"),
-    ("categoryId=99999999999999999999", "categoryId"),
-    ("kind=%00", "kind"),
-    ("q=%00", "q"),
-    ("unknown=1", "unknown"),
-    ("limit=1&limit=2", "limit"),
-]
-
-
-@pytest.mark.parametrize(("query", "field"), QUERIES)
-def test_a_bad_parameter_is_named(api: Api, ada: Account, query: str, field: str) -> None:
-    problem(api(ada).get(f"/api/memory?{query}"), 400, field)
 
 
 def test_without_a_key_nothing_is_told(ada: Account) -> None:
@@ -266,25 +149,13 @@ def test_keys_of_two_accounts_do_not_meet(api: Api, ada: Account, cleo: Account)
 @pytest.mark.django_db(transaction=True)
 def test_two_identical_requests_at_once_store_one_row(api: Api) -> None:
     ada = AccountFactory.create()
-    clients = [api(ada) for _ in range(4)]
-    start, answers = threading.Barrier(len(clients)), []
 
-    def send(client: APIClient) -> None:
-        try:
-            start.wait(timeout=10)
-            reply = client.post("/api/memory", {"body": "once"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
-            answers.append((reply.status_code, reply.json()["id"]))
-        finally:
-            connection.close()
+    def send(client: APIClient) -> Any:
+        return client.post("/api/memory", {"body": "once"}, format="json", HTTP_IDEMPOTENCY_KEY="k").json()
 
-    threads = [threading.Thread(target=send, args=[client]) for client in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
+    answers = at_once([partial(send, api(ada)) for _ in range(4)])
 
-    assert len(answers) == len(clients)
-    assert len(set(answers)) == 1
+    assert all(answer == answers[0] for answer in answers)
     assert Memory.objects.count() == 1
 
 
@@ -441,11 +312,3 @@ def test_a_key_is_made_for_the_future_and_does_not_outlive_its_maker(ada: Accoun
     problem(ask(now + timedelta(hours=2)), 403, "expiresAt")
     problem(ask(None), 403, "expiresAt")
     assert ask(now + timedelta(minutes=30)).status_code == 201
-
-
-@pytest.mark.parametrize("raw", [b"[]", b"0", b'""', b"null", b"false"])
-def test_what_is_no_object_is_not_taken_for_nothing(api: Api, raw: bytes) -> None:
-    client = api(AccountFactory.create(is_staff=True))
-
-    for path in ("/api/memory/embedding/test", "/api/memory/empty-trash"):
-        problem(client.post(path, raw, content_type="application/json"), 400)

@@ -1,8 +1,7 @@
 """V8: one settings document with one revision, every change of it in the trail."""
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -20,6 +19,7 @@ from memories.config import (
 from memories.models import Account, ConfigEvent, ConfigSection
 from memories.policy import DEFAULT_POLICY, clamp, to_document
 from tests.factories import AccountFactory
+from tests.threads import at_once
 
 LIMITS = "runtime.limits"
 
@@ -123,22 +123,17 @@ def test_of_writers_at_once_one_wins_and_the_others_are_stale(names: list[str], 
     if stored:
         save_section(name=LIMITS, document={}, revision=load_document()[1], by=account)
     revision, events = load_document()[1], ConfigEvent.objects.count()
-    start = threading.Barrier(len(names), timeout=30)
 
     def save(name: str) -> str:
         try:
-            start.wait()
             save_section(name=name, document={"by": name}, revision=revision, by=account)
         except Stale:
             return "stale"
-        finally:
-            connection.close()
         return "saved"
 
-    with ThreadPoolExecutor(len(names)) as pool:
-        outcomes = list(pool.map(save, names))
+    outcomes = at_once([partial(save, name) for name in names])
 
-    assert sorted(outcomes) == ["saved", "stale", "stale", "stale"]
+    assert sorted(map(str, outcomes)) == ["saved", "stale", "stale", "stale"]
     assert load_document()[1] == revision + 1
     assert ConfigEvent.objects.count() == events + 1
 

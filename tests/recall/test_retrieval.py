@@ -11,19 +11,19 @@ from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from elowen.lib.db import read_snapshot
-from elowen.lib.errors import NotFound, Refused, Unavailable
+from elowen.lib.errors import Unavailable
 from elowen.lib.hashing import text_hash
 from embeddings.embedding import embed_query
 from embeddings.models import EmbeddingSpace, MemoryEmbedding
 from embeddings.scoring import vector_cursor
-from memories.models import Account, ConfigSection, Memory, MemoryUse, ProjectMember
+from memories.models import Account, ConfigSection, Memory, MemoryUse
 from recall import semantic
 from recall.config import load_config
 from recall.keyword import MEMORY_QUERY_CHARS
 from recall.retrieval import Recall, Version, retrieve
-from recall.scope import RecallScope, recall_scope
+from recall.scope import recall_scope
 from recall.semantic import FIRST_WINDOW, SemanticQuery, Step
-from tests.factories import CategoryFactory, MemoryFactory, ProjectFactory, ProjectMemberFactory
+from tests.factories import CategoryFactory, MemoryFactory
 from tests.fakes.server import FakeServer, Received, Reply, gives_vectors, refuses
 from tests.recall.conftest import Asks, SetLimits
 from tests.recall.stores import index, remembers
@@ -254,90 +254,6 @@ def test_a_single_character_matches_nothing(ada: Account, space: EmbeddingSpace,
     question(1, 0)
 
     assert recall(ada, "t").path == "empty"
-
-
-# --- Scope ---
-
-
-def test_memories_of_others_never_appear(
-    ada: Account, cleo: Account, server: FakeServer, space: EmbeddingSpace, question: Asks
-) -> None:
-    remembers(space, 1, 0, owner=ada, body="tea")
-    scope = recall_scope(ada)  # a scope authorises nothing by itself
-    question(1, 0)
-
-    assert retrieve(account=cleo, query="tea", scope=scope) == Recall([], "empty")
-    server.always(refuses(500))
-    assert retrieve(account=cleo, query="tea", scope=scope) == Recall([], "empty", degraded=True)
-
-
-def test_uncategorised_memories_are_in_no_scope(ada: Account, space: EmbeddingSpace, question: Asks) -> None:
-    CategoryFactory.create(owner=ada)
-    remembers(space, 1, 0, owner=ada, category=None, body="tea")
-    question(1, 0)
-
-    assert recall(ada, "tea").path == "empty"
-
-
-def test_an_empty_scope_finds_nothing(ada: Account, space: EmbeddingSpace, question: Asks) -> None:
-    remembers(space, 1, 0, owner=ada, body="tea")
-    question(1, 0)
-
-    assert retrieve(account=ada, query="tea", scope=RecallScope()).path == "empty"
-
-
-@pytest.mark.parametrize("status", ["archived", "deleted"])
-def test_what_is_not_active_is_not_recalled(
-    ada: Account, space: EmbeddingSpace, question: Asks, status: str
-) -> None:
-    memory = remembers(space, 1, 0, owner=ada, body="tea")
-    Memory.objects.filter(pk=memory.pk).update(status=status)
-    question(1, 0)
-
-    assert recall(ada, "tea").path == "empty"
-
-
-def test_a_scope_holds_global_categories_and_those_of_the_project(ada: Account, ben: Account) -> None:
-    project, other = ProjectFactory.create(memory_shared=True), ProjectFactory.create(memory_shared=True)
-    for place in (project, other):
-        ProjectMemberFactory.create(project=place, account=ada)
-    own, of_project = CategoryFactory.create(owner=ada), CategoryFactory.create(owner=ada, project=project)
-    pool = CategoryFactory.create(owner=None, project=project)
-    CategoryFactory.create(owner=ada, project=other)
-    CategoryFactory.create(owner=None, project=other)
-    CategoryFactory.create(owner=ben)
-
-    assert recall_scope(ada).category_ids == (own.pk,)
-    assert recall_scope(ada, project.pk).category_ids == (own.pk, of_project.pk, pool.pk)
-
-
-def test_a_project_that_is_unknown_or_not_the_accounts_is_refused_and_not_ignored(cleo: Account) -> None:
-    project = ProjectFactory.create()
-
-    with pytest.raises((NotFound, Refused)):
-        recall_scope(cleo, project.pk)
-    with pytest.raises(NotFound):
-        recall_scope(cleo, 999_999)
-
-
-def test_a_revoked_pool_is_gone_in_the_next_call_even_with_an_old_scope(
-    ada: Account, ben: Account, server: FakeServer, space: EmbeddingSpace, question: Asks
-) -> None:
-    project = ProjectFactory.create(memory_shared=True)
-    for account in (ada, ben):
-        ProjectMemberFactory.create(project=project, account=account)
-    pool = CategoryFactory.create(owner=None, project=project)
-    memory = remembers(space, 1, 0, owner=ben, category=pool, body="tea")
-    question(1, 0)
-    scope = recall_scope(ada, project.pk)
-    before = retrieve(account=ada, query="tea", scope=scope)
-
-    ProjectMember.objects.filter(project=project, account=ada).delete()
-
-    assert ids(before) == [memory.pk]
-    assert retrieve(account=ada, query="tea", scope=scope).path == "empty"
-    server.always(refuses(500))
-    assert retrieve(account=ada, query="tea", scope=scope).path == "empty"
 
 
 # --- What it reads, and how ---
