@@ -20,9 +20,9 @@ def in_thread(work: Callable[[], object]) -> Thread:
     return thread
 
 
-def at_once(works: Sequence[Callable[[], object]]) -> list[object]:
+def at_once[T](works: Sequence[Callable[[], T]]) -> list[T]:
     """Let all begin at the same moment and return what each gave, in order."""
-    start, given = Barrier(len(works)), dict[int, object]()
+    start, given = Barrier(len(works)), dict[int, T]()
 
     def beginning_together(place: int) -> Callable[[], None]:
         def work() -> None:
