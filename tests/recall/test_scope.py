@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from elowen.lib.errors import NotFound, Refused
-from embeddings.models import EmbeddingSpace
+from embeddings.models import EmbeddingSpace, MemoryEmbedding
 from memories.models import Account, Memory, ProjectMember
 from recall.retrieval import Recall, retrieve
 from recall.scope import RecallScope, recall_scope
@@ -43,6 +43,20 @@ def test_uncategorised_memories_are_in_no_scope(ada: Account, space: EmbeddingSp
     question(1, 0)
 
     assert recall(ada, "tea").path == "empty"
+
+
+def test_where_a_memory_is_now_decides_and_not_the_copy_beside_its_vector(
+    ada: Account, space: EmbeddingSpace, question: Asks
+) -> None:
+    inside = CategoryFactory.create(owner=ada)
+    project = ProjectFactory.create()
+    ProjectMemberFactory.create(project=project, account=ada)
+    outside = CategoryFactory.create(owner=ada, project=project)
+    memory = remembers(space, 1, 0, owner=ada, category=outside, body="tea")
+    MemoryEmbedding.objects.filter(memory=memory).update(category_id=inside.pk)
+    question(1, 0)
+
+    assert recall(ada, "tea").memories == []
 
 
 def test_an_empty_scope_finds_nothing(ada: Account, space: EmbeddingSpace, question: Asks) -> None:
