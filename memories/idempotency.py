@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from elowen.lib.errors import ElowenError, Invalid
+from elowen.lib.errors import Conflict, ElowenError, Invalid
 from elowen.lib.hashing import text_hash
 from elowen.lib.text import unstorable
 from memories.actions.purging import REPLY_HOURS
@@ -25,12 +25,19 @@ HEADER = "Idempotency-Key"
 _CLAIM = """
 insert into memories_idempotentreply (account_id, key, request_hash, created_at) values (%s, %s, %s, %s)
 on conflict (account_id, key) do update
-set request_hash = excluded.request_hash, created_at = excluded.created_at, status = null, reply = null
+set request_hash = excluded.request_hash, created_at = excluded.created_at,
+    status = null, reply = null, memory_ids = default
 where memories_idempotentreply.created_at < %s
 returning id
 """
 
 type Handler = Callable[..., Response]
+
+
+class Purged(Conflict):
+    """What this request stored has been purged since; take a new Idempotency-Key to store it again."""
+
+    code = "purged"
 
 
 class KeyReused(ElowenError):
@@ -61,7 +68,9 @@ def _answer(key: str, handler: Handler, view: Any, request: Request, *args: Any,
         return _again(request, key, request_hash)
     response = handler(view, request, *args, **kwargs)
     reply = json.loads(view.get_renderers()[0].render(response.data))
-    IdempotentReply.objects.filter(pk=claimed).update(status=response.status_code, reply=reply)
+    IdempotentReply.objects.filter(pk=claimed).update(
+        status=response.status_code, reply=reply, memory_ids=_memories_in(reply)
+    )
     return response
 
 
@@ -78,7 +87,14 @@ def _again(request: Request, key: str, request_hash: bytes) -> Response:
     first = IdempotentReply.objects.get(account=account_of(request), key=key)
     if bytes(first.request_hash) != request_hash:
         raise KeyReused
+    if first.reply is None:
+        raise Purged
     return Response(first.reply, status=first.status)
+
+
+def _memories_in(reply: dict[str, Any]) -> list[int]:
+    rows = reply.get("results", [reply])
+    return [row["id"] for row in rows if "body" in row]
 
 
 def _fingerprint(request: Request) -> bytes:

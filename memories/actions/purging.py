@@ -67,5 +67,8 @@ def _purge(rows: MemoryQuerySet, by: Account, note: Note) -> int:
     doomed = list(rows.order_by("pk").select_for_update(of=("self",)))
     changes = [Change(MemoryEvent.Action.PURGE, memory, audit.snapshot(memory), None) for memory in doomed]
     audit.record(changes, by=by, note=note)
-    Memory.objects.filter(pk__in=[memory.pk for memory in doomed]).delete()
+    ids = [memory.pk for memory in doomed]
+    Memory.objects.filter(pk__in=ids).delete()
+    # A remembered reply would keep the body for a day.
+    IdempotentReply.objects.filter(memory_ids__overlap=ids).update(reply=None)
     return len(doomed)

@@ -1,3 +1,5 @@
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import UniqueConstraint
 from django.utils import timezone
@@ -12,12 +14,14 @@ class IdempotentReply(models.Model):
     key = models.CharField(max_length=255)
     request_hash = models.BinaryField(max_length=32)
     status = models.PositiveSmallIntegerField(null=True)
-    reply = models.JSONField(null=True)
+    reply = models.JSONField(null=True)  # null as well once a memory in it has been purged
+    memory_ids = ArrayField(models.BigIntegerField(), db_default=[])
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:
         verbose_name_plural = "idempotent replies"
         constraints = [UniqueConstraint(fields=["account", "key"], name="one_reply_per_key")]
+        indexes = [GinIndex(fields=["memory_ids"], name="reply_by_memory")]
 
     def __str__(self) -> str:
         return f"reply {self.pk}"

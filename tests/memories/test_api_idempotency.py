@@ -4,11 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+from memories.actions.purging import purge_memory
 from memories.models import Account, ApiKey, Category, IdempotentReply, Memory, Project
 from tests.conftest import Api
 from tests.factories import CategoryFactory, MemoryFactory
+from tests.problems import problem
 
 pytestmark = pytest.mark.django_db
 
@@ -89,3 +92,22 @@ def test_a_secret_is_not_kept_for_a_repetition(api: Api, ada: Account) -> None:
 
     assert ApiKey.objects.filter(account=ada, name="n").count() == 2
     assert not IdempotentReply.objects.exists()
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_purge_takes_the_body_out_of_the_remembered_reply(api: Api, ada: Account, batch: bool) -> None:
+    client, one = api(ada), {"body": "to be forgotten"}
+    path, body = ("/api/memory/batch", {"memories": [one]}) if batch else ("/api/memory", one)
+    kept = client.post("/api/memory", {"body": "kept"}, format="json", HTTP_IDEMPOTENCY_KEY="other")
+    client.post(path, body, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    purge_memory(memory_id=Memory.objects.get(body="to be forgotten").pk, by=ada)
+
+    with connection.cursor() as cursor:
+        cursor.execute("select count(*) from memories_idempotentreply where reply::text like '%forgotten%'")
+        assert cursor.fetchone() == (0,)
+    again = problem(client.post(path, body, format="json", HTTP_IDEMPOTENCY_KEY="k"), 409)
+    assert again["code"] == "purged"
+    assert Memory.objects.count() == 1
+    repeated = client.post("/api/memory", {"body": "kept"}, format="json", HTTP_IDEMPOTENCY_KEY="other")
+    assert repeated.json() == kept.json()
