@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
 
 from elowen.lib.errors import Conflict, Invalid, NotFound, Refused
 from memories.access import is_sharer
@@ -52,10 +51,7 @@ def update_category(*, category_id: int, by: Account, changes: Mapping[str, Any]
 @transaction.atomic
 def delete_category(*, category_id: int, by: Account) -> None:
     """Delete one's own category; its memories stay, uncategorised."""
-    try:
-        _own(category_id, by=by).delete()
-    except ProtectedError as error:
-        raise Conflict("Something still needs this category.") from error
+    _own(category_id, by=by).delete()
 
 
 def category_for_write(*, account: Account, category_id: int | None, project_id: int | None) -> Category:
