@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from elowen.checks import database_is_able
+from elowen.health import missing_migrations
 from elowen.lib.errors import ElowenError
 
 HEARTBEAT_SECONDS = 180
@@ -65,10 +65,8 @@ def extension() -> str:
 
 
 def migrations() -> str:
-    executor = MigrationExecutor(connection)
-    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if missing:
-        raise Trouble(f"{len(missing)} migrations are missing. Run `python3 manage.py prepare`.")
+    if missing := missing_migrations():
+        raise Trouble(f"{missing} migrations are missing. Run `python3 manage.py prepare`.")
     return "all applied"
 
 

@@ -12,10 +12,14 @@ def alive(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """200 when the database answers and has every migration, else 503 with the reason."""
     try:
-        executor = MigrationExecutor(connection)
-        missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+        missing = missing_migrations()
     except DatabaseError:
         return JsonResponse({"ready": False, "reason": "The database does not answer."}, status=503)
     if missing:
         return JsonResponse({"ready": False, "reason": f"{missing} migrations are missing."}, status=503)
     return JsonResponse({"ready": True})
+
+
+def missing_migrations() -> int:
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
