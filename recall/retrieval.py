@@ -20,7 +20,7 @@ from recall import keyword, semantic
 from recall.config import RecallConfig, load_config
 from recall.packing import Candidate, Limits, pack
 from recall.scope import RecallScope
-from recall.semantic import FIRST_WINDOW, SemanticQuery
+from recall.semantic import FIRST_STEP, SemanticQuery, Step
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
     count: int | None  # at most so many memories
     byte_budget: int | None  # UTF-8 bytes of bodies together
     exclude: Collection[Version]  # passed over before count and bytes are filled
-    first_window: int  # nearest vectors looked at first; the answer does not depend on it
+    first_step: Step  # how much is looked at first; the answer does not depend on it
 
 
 def retrieve(*, account: Account, query: str, scope: RecallScope, **options: Unpack[Options]) -> Recall:
@@ -88,8 +88,8 @@ def recall_with(
     now = timezone.now()
     with read_snapshot():
         config = _config(options.get("count"), options.get("byte_budget"))
-        exclude, window = options.get("exclude", ()), options.get("first_window", FIRST_WINDOW)
-        return _Search(account, scope, text, config, tuple(exclude), now, window).run(vector)
+        exclude, first_step = options.get("exclude", ()), options.get("first_step", FIRST_STEP)
+        return _Search(account, scope, text, config, tuple(exclude), now, first_step).run(vector)
 
 
 def _embedded(text: str) -> QueryVector | None:
@@ -116,18 +116,20 @@ class _Search:
     config: RecallConfig
     exclude: tuple[Version, ...]
     now: datetime
-    first_window: int
+    first_step: Step
 
     def run(self, vector: QueryVector | None) -> Recall:
         if vector is None:
             return self._by_words(recency=True)
+        # What is passed over must not use up the rows that come back.
+        first = Step(self.first_step.window, self.first_step.rows + len(self.exclude))
         ranked = semantic.ranked(
-            SemanticQuery(self.account, self.scope, vector, self.config, self.now, self.first_window)
+            SemanticQuery(self.account, self.scope, vector, self.config, self.now, first)
         )
-        first = next(ranked, None)
-        if first is None:
+        best = next(ranked, None)
+        if best is None:
             return self._by_words(recency=False)
-        picked = self._pack(chain([first], ranked), space_id=vector.space.pk)
+        picked = self._pack(chain([best], ranked), space_id=vector.space.pk)
         return Recall(self._hydrated(picked), "semantic" if picked else "empty")
 
     def _by_words(self, *, recency: bool) -> Recall:

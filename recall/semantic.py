@@ -21,9 +21,8 @@ from recall.config import RecallConfig
 from recall.packing import Candidate
 from recall.scope import RecallScope
 
-FIRST_WINDOW = 1024
 SECOND_SHARE = 8  # the second window is an eighth of the scope
-MAX_ROWS = 1024  # of one answer; only who wants more than these gets all
+MORE_ROWS = 8  # times as many come back from the later steps; only who wants more than these gets all
 EVERYTHING = 2**31 - 1
 ROUNDING = 1e-9
 
@@ -72,23 +71,27 @@ select m.* from memories_memory m where m.id = any(%(ids)s) and {readable}
 
 
 @dataclass(frozen=True)
+class Step:
+    """So many of the nearest vectors are looked at, and so many scored rows come back."""
+
+    window: int
+    rows: int
+
+
+# A step that proves too little costs a scan. Of 100,000 vectors with 1,024 dimensions, 1,024 were too few.
+FIRST_STEP = Step(window=2048, rows=128)
+
+
+@dataclass(frozen=True)
 class SemanticQuery:
-    """Everything one scoring depends on. The answer does not depend on `first_window`."""
+    """Everything one scoring depends on. The answer does not depend on `first_step`."""
 
     account: Account
     scope: RecallScope
     query: QueryVector
     config: RecallConfig
     now: datetime
-    first_window: int = FIRST_WINDOW
-
-
-@dataclass(frozen=True)
-class Step:
-    """So many of the nearest vectors are looked at, and so many scored rows come back."""
-
-    window: int
-    rows: int
+    first_step: Step = FIRST_STEP
 
 
 def ranked(asked: SemanticQuery) -> Iterator[Candidate]:
@@ -103,13 +106,14 @@ def ranked(asked: SemanticQuery) -> Iterator[Candidate]:
 
 
 def _steps(asked: SemanticQuery) -> Iterator[Step]:
-    yield Step(asked.first_window, MAX_ROWS)
+    first = asked.first_step
+    yield first
     with vector_cursor() as cursor:
         size = cursor.execute(*_filled(SIZE, asked)).fetchone()
     second = size[0] // SECOND_SHARE if size else 0
-    if second > asked.first_window:
-        yield Step(second, MAX_ROWS)
-    yield Step(EVERYTHING, MAX_ROWS)
+    if second > first.window:
+        yield Step(second, MORE_ROWS * first.rows)
+    yield Step(EVERYTHING, MORE_ROWS * first.rows)
     yield Step(EVERYTHING, EVERYTHING)
 
 

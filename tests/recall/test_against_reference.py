@@ -17,6 +17,7 @@ from memories.vitality import vitality
 from recall.ranking import keyword_score, score, sound_weights
 from recall.retrieval import Version, retrieve
 from recall.scope import recall_scope
+from recall.semantic import Step
 from tests.factories import CategoryFactory, MemoryFactory, ProjectFactory, ProjectMemberFactory
 from tests.fakes.server import FakeServer, gives_vectors, refuses
 from tests.recall.stores import age_in_days, cosine, index
@@ -55,7 +56,7 @@ class Draw:
     count: int
     byte_budget: int
     exclude: tuple[Version, ...]
-    first_window: int
+    first_step: Step
     floor: int
     importance: int
     vitality: int
@@ -112,7 +113,7 @@ def compare(seed: int, world: World, server: FakeServer, space: EmbeddingSpace, 
         count=draw.count,
         byte_budget=draw.byte_budget,
         exclude=draw.exclude,
-        first_window=draw.first_window,
+        first_step=draw.first_step,
     )
 
     readable = [row for row in rows if is_readable(row.memory, world, usable)]
@@ -178,7 +179,7 @@ def random_draw(random: Random, rows: Sequence[Row]) -> Draw:
         count=random.choice([1, 2, 3, 10]),
         byte_budget=random.choice([5, 30, 120, 20_000]),
         exclude=tuple(random_version(random, row.memory) for row in chosen),
-        first_window=random.choice([1, 2, 3, 5, 1024]),
+        first_step=Step(random.choice([1, 2, 3, 5, 1024]), random.choice([1, 2, 3, 128])),
         floor=random.choice([0, 200, 200, 500, 900]),
         importance=weights[0],
         vitality=weights[1],

@@ -22,7 +22,7 @@ from recall.config import load_config
 from recall.keyword import MEMORY_QUERY_CHARS
 from recall.retrieval import Recall, Version, retrieve
 from recall.scope import recall_scope
-from recall.semantic import FIRST_WINDOW, SemanticQuery, Step
+from recall.semantic import FIRST_STEP, SemanticQuery, Step
 from tests.factories import CategoryFactory, MemoryFactory
 from tests.fakes.server import FakeServer, Received, Reply, gives_vectors, refuses
 from tests.recall.conftest import Asks, SetLimits
@@ -86,14 +86,19 @@ def test_a_cosine_of_exactly_the_floor_is_relevant(
     assert recall(ada).path == "empty"
 
 
-def test_among_equals_the_newer_comes_first(ada: Account, space: EmbeddingSpace, question: Asks) -> None:
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_among_equals_the_newer_comes_first(
+    ada: Account, space: EmbeddingSpace, question: Asks, rows: int
+) -> None:
     now = timezone.now()
     twins = [
         remembers(space, 1, *away, owner=ada, created_at=now) for away in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
     ]
     question(1, 0, 0, 0)
 
-    assert ids(recall(ada)) == [memory.pk for memory in reversed(twins)]
+    found = recall(ada, first_step=Step(1024, rows))
+
+    assert ids(found) == [memory.pk for memory in reversed(twins)]
 
 
 def test_bytes_are_counted_not_characters(ada: Account, space: EmbeddingSpace, question: Asks) -> None:
@@ -141,7 +146,7 @@ def test_every_eligible_memory_takes_part_however_many_are_nearer(
     vital = remembers(space, 3, 2, owner=ada, importance=10)
     question(1, 0)
 
-    assert ids(recall(ada, count=1, first_window=4)) == [vital.pk]
+    assert ids(recall(ada, count=1, first_step=Step(4, 128))) == [vital.pk]
 
 
 def test_a_window_full_of_unreadable_rows_does_not_end_the_search(
@@ -152,7 +157,7 @@ def test_a_window_full_of_unreadable_rows_does_not_end_the_search(
     memory = remembers(space, 1, 1, owner=ada)
     question(1, 0)
 
-    assert ids(recall(ada, first_window=3)) == [memory.pk]
+    assert ids(recall(ada, first_step=Step(3, 128))) == [memory.pk]
 
 
 # --- Delivered versions ---
@@ -324,7 +329,7 @@ def test_the_scan_reads_only_the_scope_and_probes_only_the_window(
         cursor.execute("ANALYZE")
     asked = SemanticQuery(ada, recall_scope(ada), embed_query("tea"), load_config(), timezone.now())
 
-    found = plan(asked, Step(FIRST_WINDOW, 1024))
+    found = plan(asked, FIRST_STEP)
 
     assert "embedding_by_category" in found
     assert "memories_memory_pkey" in found
