@@ -7,38 +7,24 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.admin import UserAdmin
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from elowen.admin import ReadOnlyAdmin
 from elowen.lib.errors import ElowenError
 from memories.actions import editing
-from memories.actions.keys import revoke_key
 from memories.audit import Note
-from memories.differences import Difference, differences
 from memories.gauge import Gauge, Reading
 from memories.models import (
     Account,
-    ApiKey,
-    BodyHash,
-    Category,
-    ConfigEvent,
-    ConfigSection,
-    Heartbeat,
-    IdempotentReply,
-    Lease,
     Memory,
     MemoryEvent,
-    MemoryUse,
-    Project,
-    ProjectMember,
 )
 
 VIEW_BODY = "memories.view_memory_body"
@@ -222,158 +208,3 @@ def gauge_columns(gauge: Gauge) -> list[Callable[[Memory], object]]:
         return eviction(gauge.read(memory))
 
     return [vitality, evicts_on]
-
-
-@admin.register(Category)
-class CategoryAdmin(admin.ModelAdmin[Category]):
-    list_display = ["name", "owner", "project", "color", "icon"]
-    list_filter = ["project"]
-    list_select_related = ["owner", "project"]
-    search_fields = ["name", "owner__username"]
-    raw_id_fields = ["owner"]
-    readonly_fields = ["created_at"]
-
-
-class ProjectMemberInline(admin.TabularInline[ProjectMember, Project]):
-    model = ProjectMember
-    raw_id_fields = ["account"]
-    extra = 0
-
-
-@admin.register(Project)
-class ProjectAdmin(admin.ModelAdmin[Project]):
-    list_display = ["slug", "name", "memory_shared", "root_path"]
-    list_filter = ["memory_shared"]
-    search_fields = ["slug", "name"]
-    readonly_fields = ["created_at"]
-    inlines = [ProjectMemberInline]
-
-
-@admin.register(MemoryEvent)
-class MemoryEventAdmin(ReadOnlyAdmin[MemoryEvent]):
-    list_display = ["created_at", "action", "memory_id", "account_id", "actor", "automatic", "reason"]
-    list_filter = ["action", "automatic", "created_at", "actor"]
-    search_fields = ["memory_id__exact", "account_id__exact", "run_id__exact", "actor"]
-    ordering = ["-pk"]
-    list_per_page = 50
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryEvent]:
-        rows = super().get_queryset(request)
-        return (
-            rows
-            if request.resolver_match and "object_id" in request.resolver_match.kwargs
-            else rows.defer("before", "after")
-        )
-
-    def get_fields(self, request: HttpRequest, obj: MemoryEvent | None = None) -> Fields:
-        changes = "changes" if may_read_bodies(request) else "changes_but_bodies"
-        return [
-            "created_at", "action", "memory_id", "account_id", "actor", "automatic", "reason", "model",
-            "run_id", changes,
-        ]  # fmt: skip
-
-    def get_readonly_fields(self, request: HttpRequest, obj: MemoryEvent | None = None) -> list[str]:
-        return [str(name) for name in self.get_fields(request, obj)]
-
-    @admin.display(description="Changes")
-    def changes(self, event: MemoryEvent) -> SafeString:
-        return as_lines(differences(event.before, event.after))
-
-    @admin.display(description="Changes")
-    def changes_but_bodies(self, event: MemoryEvent) -> SafeString:
-        return as_lines([found for found in differences(event.before, event.after) if found.label != "Body"])
-
-
-def as_lines(found: Sequence[Difference]) -> SafeString:
-    """Write differences as HTML, escaped."""
-    elements = {"same": "{}", "added": "<ins>{}</ins>", "removed": "<del>{}</del>"}
-    lines = [
-        (one.label, format_html_join("", "{}", ((format_html(elements[p.tag], p.text),) for p in one.pieces)))
-        for one in found
-    ]
-    return format_html_join("", "<p><strong>{}</strong>: {}</p>", lines) or format_html("{}", "none to show")
-
-
-@admin.register(ConfigEvent)
-class ConfigEventAdmin(ReadOnlyAdmin[ConfigEvent]):
-    list_display = ["created_at", "section", "revision", "actor"]
-    list_filter = ["section", "created_at"]
-    ordering = ["-pk"]
-
-
-@admin.register(ConfigSection)
-class ConfigSectionAdmin(ReadOnlyAdmin[ConfigSection]):
-    list_display = ["name", "revision", "updated_at"]
-
-
-@admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin[ApiKey]):
-    list_display = ["prefix", "name", "account", "scopes", "last_used_at", "expires_at", "revoked_at"]
-    list_filter = ["revoked_at"]
-    list_select_related = ["account"]
-    search_fields = ["name", "prefix", "account__username"]
-    fields = ["prefix", "name", "account", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"]
-    ordering = ["-pk"]
-    actions = ["revoke"]
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("memories.change_apikey")
-
-    @admin.action(description="Revoke (at once, for good)", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
-        keys = list(rows.select_related("account"))
-        for key in keys:
-            revoke_key(account=key.account, key_id=key.pk)
-        self.message_user(request, f"Revoked: {len(keys)}.", messages.SUCCESS)
-
-
-@admin.register(Account)
-class AccountAdmin(UserAdmin[Account]):
-    list_display = ["username", "email", "is_staff", "is_active", "last_login"]
-    fieldsets = [
-        *(UserAdmin.fieldsets or []),
-        ("Switches", {"fields": ["auto_recall", "auto_live_recall", "auto_save"]}),
-    ]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Account | None = None) -> bool:
-        return False  # memories hang on it; locking it out is a matter of `active`
-
-
-@admin.register(MemoryUse)
-class MemoryUseAdmin(ReadOnlyAdmin[MemoryUse]):
-    list_display = ["used_at", "memory_id", "account"]
-    list_filter = ["used_at"]
-    list_select_related = ["account"]
-    ordering = ["-pk"]
-
-
-@admin.register(BodyHash)
-class BodyHashAdmin(ReadOnlyAdmin[BodyHash]):
-    list_display = ["memory_id", "digest"]
-    fields = ["memory", "digest"]
-    ordering = ["-pk"]
-
-    @admin.display(description="SHA-256")
-    def digest(self, row: BodyHash) -> str:
-        return bytes(row.sha256).hex()
-
-
-@admin.register(IdempotentReply)
-class IdempotentReplyAdmin(ReadOnlyAdmin[IdempotentReply]):
-    list_display = ["created_at", "account", "key", "status"]
-    fields = ["created_at", "account", "key", "status"]  # replies hold bodies
-    list_select_related = ["account"]
-    ordering = ["-pk"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotentReply]:
-        return super().get_queryset(request).defer("reply")
-
-
-@admin.register(Lease)
-class LeaseAdmin(ReadOnlyAdmin[Lease]):
-    list_display = ["name", "holder", "until", "fence", "wanted"]
-
-
-@admin.register(Heartbeat)
-class HeartbeatAdmin(ReadOnlyAdmin[Heartbeat]):
-    list_display = ["name", "at"]
