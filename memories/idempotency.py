@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from elowen.lib.errors import Conflict, ElowenError, Invalid
-from elowen.lib.hashing import text_hash
 from elowen.lib.text import unstorable
 from memories.actions.purging import REPLY_HOURS
 from memories.models import IdempotentReply
@@ -38,6 +38,12 @@ class Purged(Conflict):
     """What this request stored has been purged since; take a new Idempotency-Key to store it again."""
 
     code = "purged"
+
+
+class SecretShown(Conflict):
+    """This request made a key, whose secret was shown once; revoke it and make another."""
+
+    code = "secret_shown"
 
 
 class KeyReused(ElowenError):
@@ -68,6 +74,8 @@ def _answer(key: str, handler: Handler, view: Any, request: Request, *args: Any,
         return _again(request, key, request_hash)
     response = handler(view, request, *args, **kwargs)
     reply = json.loads(view.get_renderers()[0].render(response.data))
+    if "secret" in reply:
+        reply = None
     IdempotentReply.objects.filter(pk=claimed).update(
         status=response.status_code, reply=reply, memory_ids=_memories_in(reply)
     )
@@ -88,18 +96,20 @@ def _again(request: Request, key: str, request_hash: bytes) -> Response:
     if bytes(first.request_hash) != request_hash:
         raise KeyReused
     if first.reply is None:
-        raise Purged
+        raise Purged if first.memory_ids else SecretShown
     return Response(first.reply, status=first.status)
 
 
-def _memories_in(reply: dict[str, Any]) -> list[int]:
-    rows = reply.get("results", [reply])
+def _memories_in(reply: dict[str, Any] | None) -> list[int]:
+    rows = reply.get("results", [reply]) if reply else []
     return [row["id"] for row in rows if "body" in row]
 
 
 def _fingerprint(request: Request) -> bytes:
+    """With the service's own secret, since there are passwords among the requests."""
     body = json.dumps(request.data, sort_keys=True)
-    return text_hash(f"{request.method} {request.path}\n{body}")
+    asked = f"{request.method} {request.path}\n{body}"
+    return salted_hmac("idempotency", asked, algorithm="sha256").digest()
 
 
 def _check(key: str) -> None:

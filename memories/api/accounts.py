@@ -8,7 +8,9 @@ from rest_framework.views import APIView
 
 from elowen.lib.errors import NotFound
 from memories.actions import accounts, keys
+from memories.api.memories import IDEMPOTENCY_KEY
 from memories.api.paging import page_reply, paged, validated
+from memories.idempotency import idempotent
 from memories.models import Account, ApiKey
 from memories.requests import account_of
 from memories.serializers import (
@@ -62,7 +64,10 @@ class KeyList(APIView):
     def get(self, request: Request) -> Response:
         return paged(request, ApiKey.objects.filter(account=account_of(request)), KeyRow, ordering="-id")
 
-    @extend_schema(operation_id="key_create", request=KeyInput, responses={201: NewKeyRow})
+    @extend_schema(
+        operation_id="key_create", request=KeyInput, responses={201: NewKeyRow}, parameters=[IDEMPOTENCY_KEY]
+    )
+    @idempotent
     def post(self, request: Request) -> Response:
         return issue(request, account_of(request))
 
@@ -86,7 +91,13 @@ class AccountList(AdministratorView):
     def get(self, request: Request) -> Response:
         return paged(request, Account.objects.all(), AccountRow)
 
-    @extend_schema(operation_id="account_create", request=AccountInput, responses={201: AccountRow})
+    @extend_schema(
+        operation_id="account_create",
+        request=AccountInput,
+        responses={201: AccountRow},
+        parameters=[IDEMPOTENCY_KEY],
+    )
+    @idempotent
     def post(self, request: Request) -> Response:
         account = accounts.create_account(**validated(AccountInput, request.data))
         return Response(AccountRow(account).data, status=201)
@@ -100,7 +111,13 @@ class AccountDetail(AdministratorView):
 
 
 class AccountKeys(AdministratorView):
-    @extend_schema(operation_id="account_key_create", request=KeyInput, responses={201: NewKeyRow})
+    @extend_schema(
+        operation_id="account_key_create",
+        request=KeyInput,
+        responses={201: NewKeyRow},
+        parameters=[IDEMPOTENCY_KEY],
+    )
+    @idempotent
     def post(self, request: Request, account_id: int) -> Response:
         account = Account.objects.filter(pk=account_id).first()
         if account is None:

@@ -1,5 +1,6 @@
 """R20 beyond the plain case: every path that creates, the end of the 24 hours, and bad keys."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from elowen.lib.hashing import text_hash
 from memories.actions.purging import purge_memory
 from memories.models import Account, ApiKey, Category, IdempotentReply, Memory, Project
 from tests.conftest import Api
@@ -40,6 +42,34 @@ def test_what_creates_does_so_once(api: Api, ada: Account, path: str, body: dict
     assert first.status_code == again.status_code == 201
     assert first.json() == again.json()
     assert counts() == after_first
+
+
+def test_an_account_is_made_once_and_its_password_is_not_to_be_guessed(api: Api, ada: Account) -> None:
+    Account.objects.update(is_staff=True)
+    body = {"username": "dora", "password": "correct horse battery"}
+
+    answers = [
+        api(ada).post("/api/accounts", body, format="json", HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json()
+    plain = text_hash("POST /api/accounts\n" + json.dumps(body, sort_keys=True))
+    assert bytes(IdempotentReply.objects.get().request_hash) != plain
+
+
+@pytest.mark.parametrize("path", ["/api/keys", "/api/accounts/{}/keys"])
+def test_a_key_is_made_once_and_its_secret_never_kept(api: Api, ada: Account, path: str) -> None:
+    Account.objects.update(is_staff=True)
+    client, path = api(ada), path.format(ada.pk)
+
+    first = client.post(path, {"name": "laptop"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+    again = client.post(path, {"name": "laptop"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    assert first.status_code == 201
+    assert problem(again, status=409)["code"] == "secret_shown"
+    assert ApiKey.objects.filter(name="laptop").count() == 1
+    assert IdempotentReply.objects.get().reply is None
 
 
 def test_a_merge_is_answered_alike_though_its_sources_are_gone(api: Api, ada: Account) -> None:
@@ -82,16 +112,6 @@ def test_a_bad_key_is_named(api: Api, ada: Account, key: str) -> None:
     assert answer.status_code == 400
     assert list(answer.json()["errors"]) == ["Idempotency-Key"]
     assert not Memory.objects.exists()
-
-
-def test_a_secret_is_not_kept_for_a_repetition(api: Api, ada: Account) -> None:
-    client = api(ada)
-    for _ in range(2):
-        made = client.post("/api/keys", {"name": "n"}, format="json", HTTP_IDEMPOTENCY_KEY="k")
-        assert made.status_code == 201
-
-    assert ApiKey.objects.filter(account=ada, name="n").count() == 2
-    assert not IdempotentReply.objects.exists()
 
 
 @pytest.mark.parametrize("batch", [False, True])
