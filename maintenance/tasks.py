@@ -1,14 +1,41 @@
+"""What the queue calls. Every task may safely run twice."""
+
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
+from maintenance import retention
+from maintenance.actions import expire_sweeps
+from maintenance.models import SweepRun
+from maintenance.schedules import sweep_once_more
 from memories.actions.purging import expire_replies, expire_uses
+
+AFTER_LEASE = timedelta(seconds=retention.LEASE_SECONDS + 5)
 
 
 def expire() -> None:
-    """Delete usage events past 90 days and remembered replies past 24 hours, a bounded batch at a time."""
-    for expire_batch in (expire_uses, expire_replies):
+    """Delete usage past 90 days, replies past 24 hours and sweeps past a year, in bounded batches."""
+    for expire_batch in (expire_uses, expire_replies, expire_sweeps):
         _until_done(expire_batch)
+
+
+def sweep(asked_at: str | None = None, *, dry_run: bool = False, asked_by: str = "") -> None:
+    """Sweep now. If another process is at it, or died at it, look again once its lease has ended.
+
+    Args:
+        asked_at: in ISO 8601; a whole sweep that has ended since will do.
+    """
+    now = timezone.now()
+    since = datetime.fromisoformat(asked_at) if asked_at else now
+    done = SweepRun.objects.filter(state=SweepRun.State.DONE, dry_run=False, finished_at__gt=since)
+    if done.exists():
+        return
+    run = retention.sweep(now=now, dry_run=dry_run, asked_by=asked_by)
+    if run is None and not dry_run:
+        sweep_once_more(at=now + AFTER_LEASE, asked_at=since)
+    elif run and run.again_at and not dry_run:
+        sweep_once_more(at=run.again_at)
 
 
 def _until_done(expire_batch: Callable[..., int]) -> None:

@@ -29,8 +29,10 @@ class Note:
     automatic: bool = False
     operator: bool = False
 
-    def actor_of(self, by: Account) -> str:
-        return self.actor or f"user:{by.pk}"
+    def actor_of(self, by: Account | None) -> str:
+        if by is None and self.actor is None:
+            raise ValueError("Somebody must have acted.")
+        return self.actor or f"user:{by and by.pk}"
 
 
 PLAIN = Note()  # the account itself, without a word
@@ -49,7 +51,8 @@ def snapshot(memory: Memory) -> Snapshot:
     return {name: _as_json(getattr(memory, name)) for name in SNAPSHOT_FIELDS}
 
 
-def record(changes: Iterable[Change], *, by: Account, note: Note) -> None:
+def record(changes: Iterable[Change], *, by: Account | None, note: Note) -> None:
+    """Append the changes to the trail. Without an account, the note names who acted."""
     MemoryEvent.objects.bulk_create(
         [
             MemoryEvent(

@@ -98,9 +98,12 @@ def _vitality(at: str) -> str:
     return f"({PEAK} * power(0.5::float8, {halvings}))"
 
 
+def _past_grace(at: str) -> str:
+    return f"(%(retention_on)s::boolean and {_days('m.created_at', at)} > %(grace_days)s::float8)"
+
+
 def _is_evictable(at: str) -> str:
-    may_go = f"%(retention_on)s::boolean and {_days('m.created_at', at)} > %(grace_days)s::float8"
-    return f"(case when {may_go} then {_vitality(at)} < {FLOOR} else false end)"
+    return f"(case when {_past_grace(at)} then {_vitality(at)} < {FLOOR} else false end)"
 
 
 def _evictable_at() -> str:
@@ -115,6 +118,8 @@ def _evictable_at() -> str:
         where step between 0 and {MAX_STEPS} and {_is_evictable(at)}) end)"""  # noqa: S608 - of constants
 
 
+HAS_HALF_LIFE = f"coalesce({HALF_LIFE} > 0, false)"
+PAST_GRACE = _past_grace(NOW)
 VITALITY = _vitality(NOW)
 IS_EVICTABLE = _is_evictable(NOW)
 EVICTABLE_AT = _evictable_at()

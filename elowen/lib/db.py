@@ -1,13 +1,21 @@
 """Transactions of a stated kind, and QuerySets within statements of our own."""
 
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
+
+CONFLICTS = {"40001", "40P01"}  # a serialization failure, a deadlock
+ATTEMPTS = 10
+FIRST_PAUSE_S = 0.001  # at most; doubled each time
+RECONNECTS = 4
+RECONNECT_PAUSE_S = 0.5  # doubled each time
 
 
 @contextmanager
@@ -17,16 +25,61 @@ def read_snapshot() -> Iterator[None]:
     Raises:
         TransactionManagementError: a transaction is open already; its level cannot be changed.
     """
+    with _transaction_of_its_own("REPEATABLE READ READ ONLY"):
+        yield
+
+
+def serializable[T](work: Callable[[], T], *, attempts: int = ATTEMPTS) -> T:
+    """Do `work` in a SERIALIZABLE transaction; if it meets another one, from its beginning again.
+
+    Raises:
+        OperationalError: every attempt met a conflict.
+        TransactionManagementError: a transaction is open already; its level cannot be changed.
+    """
+    for attempt in range(attempts - 1):
+        try:
+            with _transaction_of_its_own("SERIALIZABLE"):
+                return work()
+        except OperationalError as error:
+            if sqlstate_of(error) not in CONFLICTS:
+                raise
+            time.sleep(random.uniform(0, FIRST_PAUSE_S * 2**attempt))
+    with _transaction_of_its_own("SERIALIZABLE"):
+        return work()
+
+
+def reconnecting[T](work: Callable[[], T], *, attempts: int = RECONNECTS) -> T:
+    """Do `work`, and again on a new connection when the database dropped the old one.
+
+    It may so be done twice: the connection can break after the commit and before the answer.
+    """
+    for attempt in range(attempts - 1):
+        try:
+            return work()
+        except (OperationalError, InterfaceError):
+            if connection.in_atomic_block or connection.is_usable():
+                raise
+            connection.close()
+            time.sleep(RECONNECT_PAUSE_S * 2**attempt)
+    return work()
+
+
+def sqlstate_of(error: DatabaseError) -> str | None:
+    return getattr(error.__cause__, "sqlstate", None)
+
+
+@contextmanager
+def _transaction_of_its_own(level: str) -> Iterator[None]:
     if connection.in_atomic_block:
         # Tests run inside a transaction of their own, and say so.
         if not getattr(settings, "SNAPSHOTS_MAY_NEST", False):
-            raise TransactionManagementError("A snapshot must be the outermost transaction.")
+            raise TransactionManagementError("This must be the outermost transaction.")
         with transaction.atomic():
             yield
         return
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
         yield
 
 

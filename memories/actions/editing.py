@@ -1,7 +1,8 @@
 """Writes to single memories. Each locks the row, asks for access again, changes and records in one go."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -137,7 +138,7 @@ def change_memory(
     if if_match is not None and if_match not in ("*", etag(memory)):
         raise Stale
     wanted = {name: _clean(name, value) for name, value in changes.items()}
-    return _write(memory, wanted, by=by, note=note)
+    return write_changes(memory, wanted, by=by, note=note)
 
 
 def archive_memory(*, memory_id: int, by: Account, note: Note = PLAIN) -> Memory:
@@ -165,9 +166,23 @@ def restore_memory(
     memory = lock_memory(memory_id, by=by, note=note, also_deleted=True)
     wanted: dict[str, Any] = {"status": Memory.Status.ACTIVE}
     if keep:
-        wanted["last_used_at"] = timezone.now()
-        note = Note(**{**vars(note), "reason": f"{note.reason} (kept: counts as contact)".strip()})
-    return _write(memory, wanted, by=by, note=note)
+        wanted["last_used_at"], note = _contact(memory), _kept(note)
+    return write_changes(memory, wanted, by=by, note=note)
+
+
+@transaction.atomic
+def keep_memory(*, memory_id: int, by: Account, note: Note = PLAIN) -> Memory:
+    """Count contact without a use, so that the memory fades from now on anew.
+
+    It is no edit: `updated_at` and the entity tag stay.
+    """
+    memory = lock_memory(memory_id, by=by, note=note)
+    before = audit.snapshot(memory)
+    memory.last_used_at = _contact(memory)
+    memory.save(update_fields=["last_used_at"])
+    event = Change(Action.UPDATE, memory, before, audit.snapshot(memory))
+    audit.record([event], by=by, note=_kept(note))
+    return memory
 
 
 @transaction.atomic
@@ -190,7 +205,7 @@ def set_category(
         raise Refused("Only its author may move this memory out of the shared pool.", field="categoryId")
     if category_id is not None:
         category_for_write(account=by, category_id=category_id, project_id=None)
-    return _write(memory, {"category_id": category_id}, by=by, note=note)
+    return write_changes(memory, {"category_id": category_id}, by=by, note=note)
 
 
 def lock_memory(memory_id: int, *, by: Account, note: Note, also_deleted: bool = False) -> Memory:
@@ -228,7 +243,8 @@ def announce(memories: Sequence[Memory]) -> None:
     transaction.on_commit(partial(memory_committed.send_robust, Memory, memory_ids=ids))
 
 
-def _write(memory: Memory, wanted: Mapping[str, Any], *, by: Account, note: Note) -> Memory:
+def write_changes(memory: Memory, wanted: Mapping[str, Any], *, by: Account | None, note: Note) -> Memory:
+    """Write what differs to a locked row, with its event. Without an account, the note names who acts."""
     changed = [name for name, value in wanted.items() if getattr(memory, name) != value]
     if not changed:
         return memory
@@ -245,6 +261,15 @@ def _write(memory: Memory, wanted: Mapping[str, Any], *, by: Account, note: Note
     audit.record([event], by=by, note=note)
     announce([memory])
     return memory
+
+
+def _contact(memory: Memory) -> datetime:
+    now = timezone.now()
+    return max(memory.last_used_at or now, now)  # a clock that was set back takes nothing away
+
+
+def _kept(note: Note) -> Note:
+    return replace(note, reason=f"{note.reason} (kept: counts as contact)".strip())
 
 
 def _action_for(memory: Memory, changed: Sequence[str]) -> MemoryEvent.Action:

@@ -44,6 +44,7 @@ def test_the_command_also_queues_a_first_round() -> None:
     assert sorted(task.func() for task in OrmQ.objects.all()) == [
         "embeddings.tasks.drain_queue",
         "embeddings.tasks.reconcile",
+        "maintenance.tasks.sweep",
     ]
 
 

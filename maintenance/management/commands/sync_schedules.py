@@ -1,6 +1,7 @@
 from django.core.management.base import BaseCommand
 from django_q.tasks import async_task
 
+from maintenance.actions import ask_for_sweep
 from maintenance.schedules import sync_schedules
 
 
@@ -12,4 +13,5 @@ class Command(BaseCommand):
         # The scheduler first looks after half a minute; nobody should wait for that.
         async_task("embeddings.tasks.reconcile")
         async_task("embeddings.tasks.drain_queue")
+        ask_for_sweep()
         self.stdout.write("Schedules are in place.")
