@@ -138,9 +138,8 @@ class _Sweep:
         except DatabaseError as error:
             # Never the message: it may quote the row.
             log.error("Memory %s: %s %s", memory_id, type(error).__name__, sqlstate_of(error) or "")
-            if connection.is_usable():
-                return "failed"
-            raise
+            connection.ensure_connection()  # without a database, the sweep ends here
+            return "failed"
         if eviction.outcome is Outcome.LIMITED:
             return self.refuse(eviction.free_at)
         if eviction.outcome is Outcome.EVICTED:

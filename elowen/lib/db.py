@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
 CONFLICTS = {"40001", "40P01"}  # a serialization failure, a deadlock
 ATTEMPTS = 10
 FIRST_PAUSE_S = 0.001  # at most; doubled each time
+SHUT_DOWN = {"57P01", "57P02", "57P03"}  # by an administrator, by a crash, not ready yet
 RECONNECTS = 4
 RECONNECT_PAUSE_S = 0.5  # doubled each time
 
@@ -56,15 +57,21 @@ def reconnecting[T](work: Callable[[], T], *, attempts: int = RECONNECTS) -> T:
     for attempt in range(attempts - 1):
         try:
             return work()
-        except (OperationalError, InterfaceError):
-            if connection.in_atomic_block or connection.is_usable():
+        except (OperationalError, InterfaceError) as error:
+            if connection.in_atomic_block or not is_connection_lost(error):
                 raise
             connection.close()
             time.sleep(RECONNECT_PAUSE_S * 2**attempt)
     return work()
 
 
-def sqlstate_of(error: DatabaseError) -> str | None:
+def is_connection_lost(error: Error) -> bool:
+    """Whether the connection broke or none was to be had; what the driver itself finds has no SQLSTATE."""
+    state = sqlstate_of(error)
+    return state is None or state.startswith("08") or state in SHUT_DOWN
+
+
+def sqlstate_of(error: Error) -> str | None:
     return getattr(error.__cause__, "sqlstate", None)
 
 
