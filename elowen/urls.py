@@ -14,6 +14,7 @@ from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSpli
 from elowen.api import problem_page, unknown_path
 from elowen.health import alive, ready
 from embeddings.urls import urlpatterns as embedding_paths
+from maintenance.urls_api import urlpatterns as maintenance_paths
 from memories.api.config import Config
 from memories.urls_api import memory_urlpatterns
 from memories.urls_api import urlpatterns as memories_api
@@ -40,6 +41,7 @@ urlpatterns = [
     path("api/config", Config.as_view(limits=LIMITS)),
     path("api/memory/", include((recall_paths, "recall"))),
     path("api/memory/", include((embedding_paths, "embeddings"))),
+    path("api/memory/", include((maintenance_paths, "maintenance"))),
     path("api/memory", include((memory_urlpatterns, "memory"))),
     path("api/", include((memories_api, "api"))),
     re_path(r"^api(?:/|$)", unknown_path),

@@ -9,9 +9,9 @@ from django.db import connection
 from django.db.models import Count, Max, Q
 
 from maintenance.models import SweepAccount, SweepRun
-from memories.actions.eviction import WINDOW, automatic_deletions
+from memories.actions.eviction import automatic_deletions
 from memories.models import MemoryEvent
-from memories.policy import RetentionPolicy
+from memories.policy import LIMIT_WINDOW, RetentionPolicy
 from memories.vitality import HAS_HALF_LIFE, IS_EVICTABLE, PAST_GRACE, retention_params
 
 PAGE_ROWS = 1000
@@ -66,7 +66,7 @@ def among(authors: Collection[int | None]) -> Q:
 
 def spent_of(run: SweepRun, authors: Collection[int | None]) -> dict[int | None, Spent]:
     """Return what each author has lost in the window. In a dry run its own count comes on top."""
-    events = MemoryEvent.objects.filter(automatic_deletions(since=run.started_at - WINDOW))
+    events = MemoryEvent.objects.filter(automatic_deletions(since=run.started_at - LIMIT_WINDOW))
     lost = events.filter(among(authors)).values_list("account_id").annotate(Count("pk"), Max("created_at"))
     spent = {author: Spent() for author in authors}
     spent |= {author: Spent(deletions, newest_at) for author, deletions, newest_at in lost}

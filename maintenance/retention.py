@@ -6,7 +6,7 @@ import socket
 from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from django.db import DatabaseError, Error, connection, transaction
@@ -15,17 +15,17 @@ from django.utils import timezone
 
 from elowen.lib.db import reconnecting, sqlstate_of
 from maintenance.candidates import Page, Spent, next_page, spent_of
+from maintenance.departures import SOON
 from maintenance.models import SweepRun
 from memories import leases
-from memories.actions.eviction import WINDOW, Outcome, auto_evict
+from memories.actions.eviction import Outcome, auto_evict
 from memories.config import retention_policy
 from memories.leases import Fence
 from memories.models import Memory
-from memories.policy import RetentionPolicy, to_document
+from memories.policy import LIMIT_WINDOW, RetentionPolicy, to_document
 
 LEASE = "sweep"
 LEASE_SECONDS = 60
-SOON = timedelta(hours=1)  # an account refused for longer waits for the next sweep
 UNUSABLE = "A half-life is unusable; save the retention settings again."
 COUNTED = ("eligible", *(outcome.value for outcome in Outcome), "failed")
 
@@ -128,7 +128,7 @@ class _Sweep:
     def decide(self, memory_id: int, spent: Spent) -> str:
         """Let one memory go or not; the transaction that does it has the last word."""
         if spent.deletions >= self.policy.daily_deletion_limit:
-            return self.refuse(spent.newest_at and spent.newest_at + WINDOW)
+            return self.refuse(spent.newest_at and spent.newest_at + LIMIT_WINDOW)
         if self.run.dry_run:
             spent.deletions += 1
             return Outcome.EVICTED.value

@@ -4,10 +4,12 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from memories.importance import MAX_IMPORTANCE, MIN_IMPORTANCE
 
+LIMIT_WINDOW = timedelta(hours=24)  # what the daily deletion limit looks back on
 LEVELS = range(MIN_IMPORTANCE, MAX_IMPORTANCE + 1)
 
 

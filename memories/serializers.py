@@ -97,6 +97,27 @@ class EmptyInput(StrictSerializer):
     """Takes nothing."""
 
 
+class DaysQuery(serializers.Serializer[Any]):
+    """How far to look."""
+
+    days = serializers.IntegerField(min_value=1, max_value=365, default=30)
+
+
+class VitalityPoint(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    vitality = serializers.FloatField()
+
+
+class VitalityHistoryReply(serializers.Serializer[Any]):
+    points = VitalityPoint(many=True)
+    forecast = VitalityPoint(many=True)
+    recalls = serializers.ListField(child=serializers.DateTimeField())
+    floor = serializers.FloatField()
+    evictAt = serializers.DateTimeField(source="evict_at", allow_null=True)
+    historyFrom = serializers.DateTimeField(source="history_from", allow_null=True)
+    now = serializers.DateTimeField()
+
+
 class PurgedReply(serializers.Serializer[Any]):
     purged = serializers.IntegerField()
 

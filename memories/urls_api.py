@@ -4,7 +4,7 @@ brings the search and its limits.
 
 from django.urls import path
 
-from memories.api import accounts, categories, events, memories, projects
+from memories.api import accounts, categories, events, memories, projects, vitality
 
 memory_urlpatterns = [
     path("/batch", memories.MemoryBatch.as_view()),
@@ -19,6 +19,8 @@ memory_urlpatterns = [
     path("/<int:memory_id>/archive", memories.MemoryArchive.as_view()),
     path("/<int:memory_id>/purge", memories.MemoryPurge.as_view()),
     path("/<int:memory_id>/category", memories.MemoryCategory.as_view()),
+    path("/<int:memory_id>/keep", vitality.MemoryKeep.as_view()),
+    path("/<int:memory_id>/vitality-history", vitality.MemoryVitality.as_view()),
     path("/<int:memory_id>/events", events.MemoryEvents.as_view()),
 ]
 urlpatterns = [

@@ -269,7 +269,8 @@ def _contact(memory: Memory) -> datetime:
 
 
 def _kept(note: Note) -> Note:
-    return replace(note, reason=f"{note.reason} (kept: counts as contact)".strip())
+    said = f"{note.reason} (kept: counts as contact)" if note.reason else "Kept: counts as contact."
+    return replace(note, reason=said)
 
 
 def _action_for(memory: Memory, changed: Sequence[str]) -> MemoryEvent.Action:

@@ -1,7 +1,7 @@
 """The one way in which memories go by themselves: checked again, counted, audited, and reversible."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from functools import partial
 
@@ -11,10 +11,9 @@ from elowen.lib.db import serializable
 from memories.actions.editing import write_changes
 from memories.audit import Note
 from memories.models import Account, Memory, MemoryEvent
-from memories.policy import RetentionPolicy
+from memories.policy import LIMIT_WINDOW, RetentionPolicy
 from memories.vitality import is_evictable, vitality
 
-WINDOW = timedelta(hours=24)
 ACTOR = "daemon"
 
 
@@ -61,7 +60,7 @@ def _evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> Eviction:
         return Eviction(Outcome.SPARED)
     newest = _window(memory.owner_id, now, at_most=policy.daily_deletion_limit)
     if len(newest) >= policy.daily_deletion_limit:
-        return Eviction(Outcome.LIMITED, free_at=newest[0] + WINDOW if newest else None)
+        return Eviction(Outcome.LIMITED, free_at=newest[0] + LIMIT_WINDOW if newest else None)
     alive = vitality(memory, policy, now)
     reason = f"Vitality {alive:.2f} is below the floor of {policy.floor:g}."
     note = Note(actor=ACTOR, reason=reason, automatic=True)
@@ -71,5 +70,5 @@ def _evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> Eviction:
 
 def _window(account_id: int | None, now: datetime, *, at_most: int) -> list[datetime]:
     """Return when the account's latest automatic deletions of the last 24 hours were, newest first."""
-    events = MemoryEvent.objects.filter(automatic_deletions(since=now - WINDOW), account_id=account_id)
+    events = MemoryEvent.objects.filter(automatic_deletions(since=now - LIMIT_WINDOW), account_id=account_id)
     return list(events.order_by("-created_at").values_list("created_at", flat=True)[: max(at_most, 1)])

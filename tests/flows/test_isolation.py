@@ -41,6 +41,7 @@ OWN = {
     "api/memory/categories",
     "api/memory/retrieve",
     "api/memory/similar",
+    "api/memory/forecast",
 }
 # Each with its methods and a body that its owner could send: for a stranger the id alone decides.
 NAMED: dict[str, dict[str, Any]] = {
@@ -56,6 +57,8 @@ NAMED: dict[str, dict[str, Any]] = {
     "api/memory/<int:memory_id>/purge": {"delete": None},
     "api/memory/<int:memory_id>/category": {"put": {"categoryId": None}},
     "api/memory/<int:memory_id>/events": {"get": None},
+    "api/memory/<int:memory_id>/keep": {"post": {}},
+    "api/memory/<int:memory_id>/vitality-history": {"get": None},
 }
 CLOSED = sorted(ADMINISTRATORS | COMMON | OWN | set(NAMED))
 # Administrators manage every project, and get nothing else by being that.

@@ -179,7 +179,7 @@ def test_restore_and_keep_counts_as_contact_and_says_so(ada: Account) -> None:
 
     assert restored.last_used_at is not None
     assert restored.use_count == 0
-    assert "kept" in events_of(memory)[-1].reason
+    assert events_of(memory)[-1].reason == "Kept: counts as contact."
 
 
 def test_a_deleted_memory_can_be_stored_again_but_not_changed(ada: Account) -> None:
