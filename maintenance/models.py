@@ -38,6 +38,7 @@ class SweepRun(SweepCounts):
 
     class Meta:
         verbose_name = "sweep"
+        permissions = [("start_sweep", "Can start a sweep or a dry run")]
         indexes = [Index(fields=["started_at"], name="sweep_by_time")]
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -16,10 +17,29 @@ from memories.models import (
 )
 
 
+class ActorFilter(admin.SimpleListFilter):
+    """By kind: there are as many actors as there are people, and no list of them to choose from."""
+
+    title, parameter_name = "kind of actor", "by"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("people", "People"),
+            ("agent", "Assistants"),
+            ("daemon", "The sweep"),
+            ("migration", "An upgrade"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[MemoryEvent]) -> QuerySet[MemoryEvent]:
+        if self.value() == "people":
+            return queryset.filter(actor__startswith="user:")
+        return queryset.filter(actor=self.value()) if self.value() else queryset
+
+
 @admin.register(MemoryEvent)
 class MemoryEventAdmin(ReadOnlyAdmin[MemoryEvent]):
     list_display = ["created_at", "action", "memory_id", "account_id", "actor", "automatic", "reason"]
-    list_filter = ["action", "automatic", "created_at", "actor"]
+    list_filter = ["action", "automatic", ActorFilter, "created_at"]
     search_fields = ["memory_id__exact", "account_id__exact", "run_id__exact", "actor"]
     ordering = ["-pk"]
     list_per_page = 50
