@@ -41,7 +41,7 @@ urlpatterns = [
     path("api/config", Config.as_view(limits=LIMITS)),
     path("api/memory/", include((recall_paths, "recall"))),
     path("api/memory/", include((embedding_paths, "embeddings"))),
-    path("api/memory/", include((maintenance_paths, "maintenance"))),
+    path("api/memory/", include((maintenance_paths, "maintenance-api"))),
     path("api/memory", include((memory_urlpatterns, "memory"))),
     path("api/", include((memories_api, "api"))),
     re_path(r"^api(?:/|$)", unknown_path),
@@ -54,6 +54,7 @@ urlpatterns = [
     path("sign-out", LogoutView.as_view(), name="sign-out"),
     path("", RedirectView.as_view(pattern_name="memories:list"), name="home"),
     path("", include("memories.urls")),
+    path("", include("maintenance.urls")),
 ]
 
 

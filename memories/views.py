@@ -28,12 +28,12 @@ class Row:
 @login_required
 def memory_list(request: HttpRequest) -> HttpResponse:
     status = _status(request)
-    before = _whole_number(request.GET.get("before", ""))
+    before = whole_number(request.GET.get("before", ""))
     found = Memory.objects.readable_by(account_of(request))
     page = _page(found if status == "all" else found.filter(status=status), before=before)
     gauge = Gauge.today()
     context = {
-        "rows": [_row(memory, gauge) for memory in page[:PAGE_ROWS]],
+        "rows": [row_of(memory, gauge) for memory in page[:PAGE_ROWS]],
         "floor": gauge.policy.floor,
         "status": status,
         "statuses": STATUSES,
@@ -64,7 +64,7 @@ def _status(request: HttpRequest) -> str:
     return wanted if wanted in dict(STATUSES) else str(Memory.Status.ACTIVE)
 
 
-def _whole_number(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
     # Longer numbers are no ids, and PostgreSQL has no room for them.
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
@@ -84,7 +84,7 @@ def _older_url(page: list[Memory], status: str) -> str:
     return f"?{urlencode({'status': status, 'before': str(page[PAGE_ROWS - 1].pk)})}"
 
 
-def _row(memory: Memory, gauge: Gauge) -> Row:
+def row_of(memory: Memory, gauge: Gauge) -> Row:
     preview: str = memory.preview  # type: ignore[attr-defined]  # annotated
     whole = len(preview) < PREVIEW_CHARS
     return Row(memory, preview if whole else f"{preview}…", gauge.read(memory))
