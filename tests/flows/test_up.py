@@ -29,6 +29,8 @@ INDEXED = """
     SELECT count(*) FROM embeddings_memoryembedding JOIN memories_memory m ON m.id = memory_id
     WHERE m.body = %s
 """
+AGED = "UPDATE memories_memory SET created_at = now() - interval '400 days' WHERE body = %s RETURNING id"
+STATUS = "SELECT status FROM memories_memory WHERE body = %s"
 NOT_THERE = (URLError, ConnectionError, TimeoutError)  # the web or the database may just be coming back
 only_linux = pytest.mark.skipif(not LINUX, reason="the processes of an up are found through /proc")
 
@@ -275,6 +277,21 @@ def test_ctrl_c_ends_everything_in_order(up: Up) -> None:
     assert not published_address(up.data).exists()
     assert not (up.data / "postgres" / "data" / "postmaster.pid").exists()
     assert "Traceback" not in up.text()
+
+
+def test_what_has_faded_goes_at_the_next_start_and_comes_back(running: Up) -> None:
+    body = "Nobody has needed this for ages."
+    running.works(body)
+    memory_id = running.ask(AGED, body)
+    running.ends(signal.SIGTERM)
+
+    running.start_and_wait()
+
+    running.wait(lambda: running.ask(STATUS, body) == "deleted", "the sweep at the start")
+    assert not running.recalls(body)
+    row = running.call(f"/api/memory/{memory_id}/restore", {"keep": True})
+    assert (row["status"], row["vitality"]) == ("active", pytest.approx(50, abs=0.1))
+    running.wait(lambda: running.recalls(body), "recalling it again")
 
 
 @only_linux
