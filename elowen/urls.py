@@ -14,6 +14,7 @@ from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSpli
 from elowen.api import problem_page, unknown_path
 from elowen.health import alive, ready
 from embeddings.urls import urlpatterns as embedding_paths
+from maintenance.metrics import Metrics
 from maintenance.urls_api import urlpatterns as maintenance_paths
 from memories.api.config import Config
 from memories.urls_api import memory_urlpatterns
@@ -35,6 +36,7 @@ docs_csp = csp_override(
 urlpatterns = [
     path("livez", alive),
     path("readyz", ready),
+    path("metrics", Metrics.as_view()),
     path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
     path("api/docs", docs_csp(SpectacularSwaggerSplitView.as_view(url_name="schema")), name="docs"),
     path("api/memory", MemoryListWithSearch.as_view()),
