@@ -57,7 +57,7 @@ class SweepAccount(SweepCounts):
     account_id = models.BigIntegerField(null=True)
 
     class Meta:
-        verbose_name = "sweep of an account"
+        verbose_name, verbose_name_plural = "sweep of one account", "sweeps by account"
         constraints = [
             UniqueConstraint(fields=["run", "account_id"], name="one_count_per_account", nulls_distinct=False)
         ]
