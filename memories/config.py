@@ -1,5 +1,6 @@
 """The settings that change while the service runs: one document in sections, with one revision."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
@@ -7,7 +8,7 @@ from django.utils import timezone
 
 from elowen.lib.errors import Invalid, Stale, Unavailable
 from memories.models import Account, ConfigEvent, ConfigSection
-from memories.policy import LEVELS, RetentionPolicy, from_document
+from memories.policy import LEVELS, RetentionPolicy, clamp, from_document, to_document
 
 RETENTION = "runtime.memoryRetention"
 SECTIONS = (RETENTION, "runtime.limits", "brain.limits", "embedding")
@@ -43,6 +44,28 @@ def usable(policy: RetentionPolicy) -> RetentionPolicy:
     except ValueError:
         raise Unavailable("The half-lives of the retention settings are unusable; save them again.") from None
     return policy
+
+
+@transaction.atomic
+def save(*, by: Account, changes: Mapping[str, dict[str, Any]], revision: int) -> None:
+    """Save all sections that change, or none.
+
+    Args:
+        changes: by section, the values to change; the others stay.
+    Raises:
+        Stale: the document is no longer at `revision`.
+    """
+    sections, current = load_document()
+    if current != revision:
+        raise Stale
+    for section, change in changes.items():
+        stored = sections.get(section, {})
+        merged = merge_retention(stored, change) if section == RETENTION else stored | change
+        revision = save_section(name=section, document=merged, revision=revision, by=by)
+
+
+def merge_retention(stored: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return to_document(clamp(from_document(stored), change))
 
 
 @transaction.atomic

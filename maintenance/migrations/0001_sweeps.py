@@ -5,56 +5,88 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='SweepRun',
+            name="SweepRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('eligible', models.BigIntegerField(default=0)),
-                ('evicted', models.BigIntegerField(default=0)),
-                ('limited', models.BigIntegerField(default=0)),
-                ('spared', models.BigIntegerField(default=0)),
-                ('failed', models.BigIntegerField(default=0)),
-                ('started_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('state', models.CharField(choices=[('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('stopped', 'Stopped')], default='running', max_length=7)),
-                ('dry_run', models.BooleanField(default=False)),
-                ('asked_by', models.CharField(blank=True, max_length=160)),
-                ('policy', models.JSONField()),
-                ('upto', models.BigIntegerField(default=0)),
-                ('position', models.BigIntegerField(default=0)),
-                ('scanned', models.BigIntegerField(default=0)),
-                ('again_at', models.DateTimeField(null=True)),
-                ('problem', models.CharField(blank=True, max_length=300)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("eligible", models.BigIntegerField(default=0)),
+                ("evicted", models.BigIntegerField(default=0)),
+                ("limited", models.BigIntegerField(default=0)),
+                ("spared", models.BigIntegerField(default=0)),
+                ("failed", models.BigIntegerField(default=0)),
+                ("started_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                            ("stopped", "Stopped"),
+                        ],
+                        default="running",
+                        max_length=7,
+                    ),
+                ),
+                ("dry_run", models.BooleanField(default=False)),
+                ("asked_by", models.CharField(blank=True, max_length=160)),
+                ("policy", models.JSONField()),
+                ("upto", models.BigIntegerField(default=0)),
+                ("position", models.BigIntegerField(default=0)),
+                ("scanned", models.BigIntegerField(default=0)),
+                ("again_at", models.DateTimeField(null=True)),
+                ("problem", models.CharField(blank=True, max_length=300)),
             ],
             options={
-                'verbose_name': 'sweep',
-                'permissions': [('start_sweep', 'Can start a sweep or a dry run')],
-                'indexes': [models.Index(fields=['started_at'], name='sweep_by_time')],
+                "verbose_name": "sweep",
+                "permissions": [("start_sweep", "Can start a sweep or a dry run")],
+                "indexes": [models.Index(fields=["started_at"], name="sweep_by_time")],
             },
         ),
         migrations.CreateModel(
-            name='SweepAccount',
+            name="SweepAccount",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('eligible', models.BigIntegerField(default=0)),
-                ('evicted', models.BigIntegerField(default=0)),
-                ('limited', models.BigIntegerField(default=0)),
-                ('spared', models.BigIntegerField(default=0)),
-                ('failed', models.BigIntegerField(default=0)),
-                ('account_id', models.BigIntegerField(null=True)),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='accounts', to='maintenance.sweeprun')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("eligible", models.BigIntegerField(default=0)),
+                ("evicted", models.BigIntegerField(default=0)),
+                ("limited", models.BigIntegerField(default=0)),
+                ("spared", models.BigIntegerField(default=0)),
+                ("failed", models.BigIntegerField(default=0)),
+                ("account_id", models.BigIntegerField(null=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="accounts",
+                        to="maintenance.sweeprun",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'sweep of one account',
-                'verbose_name_plural': 'sweeps by account',
-                'constraints': [models.UniqueConstraint(fields=('run', 'account_id'), name='one_count_per_account', nulls_distinct=False)],
+                "verbose_name": "sweep of one account",
+                "verbose_name_plural": "sweeps by account",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run", "account_id"), name="one_count_per_account", nulls_distinct=False
+                    )
+                ],
             },
         ),
     ]

@@ -1,7 +1,5 @@
-from collections.abc import Mapping
 from typing import Any
 
-from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -12,8 +10,7 @@ from elowen.lib.errors import Conflict, ElowenError, Invalid, Refused, Stale
 from memories import config
 from memories.api.paging import validated
 from memories.limits import Limits, in_force
-from memories.models import Account
-from memories.policy import BOUNDS, DEFAULT_POLICY, clamp, from_document, to_document
+from memories.policy import BOUNDS, DEFAULT_POLICY, from_document, to_document
 from memories.requests import account_of
 from memories.serializers import ConfigDocument, ConfigInput
 
@@ -55,7 +52,7 @@ class Config(APIView):
         changes = changes_in(data, self.limits)
         revision = stated_revision(request, data)
         try:
-            save(by=account, changes=changes, revision=revision)
+            config.save(by=account, changes=changes, revision=revision)
         except Stale as stale:
             raise StaleDocument(document(self.limits)) from stale
         return self.reply()
@@ -112,22 +109,6 @@ def refuse_out_of_bounds(section: str, name: str, value: int, limits: Limits) ->
         raise Invalid("There is no such setting.", field=name.encode("utf-8", "replace").decode())
     if not limit.allows(value):
         raise Invalid(f"From {limit.low} to {limit.high}.", field=name)
-
-
-@transaction.atomic
-def save(*, by: Account, changes: Mapping[str, dict[str, Any]], revision: int) -> None:
-    """Save all sections that change, or none."""
-    sections, current = config.load_document()
-    if current != revision:
-        raise Stale
-    for section, change in changes.items():
-        stored = sections.get(section, {})
-        merged = merge_retention(stored, change) if section == config.RETENTION else stored | change
-        revision = config.save_section(name=section, document=merged, revision=revision, by=by)
-
-
-def merge_retention(stored: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    return to_document(clamp(from_document(stored), change))
 
 
 def stated_revision(request: Request, data: dict[str, Any]) -> int:

@@ -12,7 +12,10 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from memories.actions.editing import add_memory, change_memory, delete_memory
+from memories.config import RETENTION as RETENTION_SECTION
+from memories.config import load_document, retention_policy, save
 from memories.models import Account, Memory
+from memories.policy import DEFAULT_POLICY
 from tests.factories import PASSWORD, AccountFactory, MemoryFactory
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -118,7 +121,8 @@ def test_pages_can_be_used_by_everybody(
     found = findings(page)
     sign_in(page)
 
-    for address in ("/memories", "/memories?status=archived", f"/memories/{memories[0].pk}"):
+    ones = [f"/memories/{memory.pk}?days=90" for memory in memories]
+    for address in ("/memories", "/memories?status=archived", *ones, "/forecast", "/forecast?days=7"):
         page.goto(address)
         found += findings(page)
         assert not is_too_wide(page), address
@@ -135,6 +139,25 @@ def test_a_member_reads_the_list_and_one_memory(page: Page, said: list[str], mem
     assert page.get_by_role("heading", name=f"Memory {memories[0].pk}").is_visible()
     assert page.locator("del").inner_text() == "four"
     assert page.locator("ins").inner_text() == "five"
+    assert said == []
+
+
+def test_a_member_sees_what_leaves_and_keeps_it(page: Page, said: list[str], memories: list[Memory]) -> None:
+    sign_in(page)
+    fading = memories[1]
+
+    page.get_by_role("link", name="Leaving soon").click()
+    page.get_by_label(f"Keep memory {fading.pk}").check()
+    page.get_by_role("button", name="Keep the ticked ones").click()
+    page.get_by_text("Kept: 1.").wait_for()
+    page.goto(f"/memories/{fading.pk}")
+
+    assert page.get_by_role("img", name="Vitality over time").is_visible()
+    assert page.locator("figcaption").inner_text().startswith("Vitality 50 of 100 now")
+    page.get_by_text("The same as a table").click()
+    assert page.get_by_role("table", name="Vitality by date").is_visible()
+    fading.refresh_from_db()
+    assert fading.last_used_at is not None
     assert said == []
 
 
@@ -167,3 +190,122 @@ def test_an_operator_restores_from_the_list(page: Page, said: list[str], memorie
     assert memories[2].status == Memory.Status.ACTIVE
     assert found == []
     assert said == []
+
+
+RETENTION = "/settings/retention"
+
+
+def words_upon_each_other(page: Page) -> list[str]:
+    """The pairs of words in the drawing that is shown which lie upon each other on the screen."""
+    found: list[str] = page.evaluate(
+        """() => {
+            const shown = [...document.querySelectorAll(".chart text")].filter(e => e.getClientRects().length)
+            const boxes = shown.map(e => [e.textContent, e.getBoundingClientRect()])
+            const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4
+            return boxes.flatMap(([name, a], i) => boxes.slice(i + 1).filter(([, b]) => meet(a, b))
+                .map(([other]) => `${name} and ${other}`))
+        }"""
+    )
+    return found
+
+
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_the_retention_page_can_be_used_by_everybody(
+    page: Page, said: list[str], ada: Account, scheme: str, size: dict[str, int]
+) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_viewport_size(size)  # type: ignore[arg-type]
+    sign_in(page)
+
+    page.goto(RETENTION)
+    found, meeting = findings(page), words_upon_each_other(page)
+    drawings = page.get_by_role("img", name="How memories fade").count()
+    too_wide = is_too_wide(page)
+    page.get_by_label("Level 5").fill("none")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Nothing was saved.").wait_for()
+
+    assert found + findings(page) == []
+    assert meeting == []
+    assert drawings == 1
+    assert not too_wide
+    assert not is_too_wide(page)
+    assert said == []
+
+
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_a_conflict_can_be_read_by_everybody_and_settled(
+    page: Page, ada: Account, scheme: str, size: dict[str, int]
+) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_viewport_size(size)  # type: ignore[arg-type]
+    sign_in(page)
+    page.goto(RETENTION)
+    save(by=ada, changes={RETENTION_SECTION: {"vitalityFloor": 20}}, revision=load_document()[1])
+
+    page.get_by_label("Level 5").fill("42")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Somebody changed the settings").wait_for()
+    found, too_wide, stored = findings(page), is_too_wide(page), retention_policy()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Saved.").wait_for()
+
+    assert found == []
+    assert not too_wide
+    assert (stored.floor, stored.half_life(5)) == (20, 21)
+    assert (retention_policy().floor, retention_policy().half_life(5)) == (10, 42)
+
+
+def test_the_curves_follow_the_typing_and_saving_keeps_it(page: Page, said: list[str], ada: Account) -> None:
+    sign_in(page)
+    page.get_by_role("link", name="Retention").click()
+    row = page.get_by_role("row", name="Ordinary fact")
+    page.evaluate("window.loadedOnce = true")
+    curve = page.locator(".chart svg:visible polyline.curve--5")
+    before = curve.get_attribute("points")
+
+    page.get_by_label("Level 5").fill("42")
+    row.get_by_text("98 days").wait_for()  # 42 days · log2(50 / 10) = 97.5
+    after = curve.get_attribute("points")
+    page.get_by_label("Level 5").fill("4x")
+    page.get_by_text("Not a value yet: Level 5.").wait_for()
+    kept = row.get_by_text("98 days").count()
+    page.get_by_label("Let faded memories go").uncheck()
+    row.get_by_text("never").wait_for()
+    page.get_by_label("Let faded memories go").check()
+    row.get_by_text("98 days").wait_for()
+
+    assert before != after
+    assert kept == 1
+    assert page.evaluate("window.loadedOnce")
+    assert retention_policy() == DEFAULT_POLICY
+
+    page.get_by_label("Level 5").fill("42")
+    page.keyboard.press("Enter")
+    page.get_by_text("Saved.").wait_for()
+
+    assert page.get_by_label("Level 5").input_value() == "42"
+    assert retention_policy().half_life(5) == 42
+    assert said == []
+
+
+def test_without_scripts_a_preview_draws_and_saving_saves(
+    browser: Browser, live_server: LiveServer, ada: Account
+) -> None:
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    sign_in(page)
+    page.goto(RETENTION)
+
+    page.get_by_label("Level 5").fill("42")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("not saved yet").wait_for()
+    previewed, stored = page.get_by_role("row", name="Ordinary fact").inner_text(), retention_policy()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Saved.").wait_for()
+
+    assert "98 days" in previewed
+    assert stored == DEFAULT_POLICY
+    assert retention_policy().half_life(5) == 42

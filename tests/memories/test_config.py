@@ -14,6 +14,7 @@ from memories.config import (
     load_document,
     load_section,
     retention_policy,
+    save,
     save_section,
 )
 from memories.models import Account, ConfigEvent, ConfigSection
@@ -72,6 +73,24 @@ def test_a_revision_that_is_not_the_current_one_is_refused(ada: Account, offset:
 
     assert load_document()[1] == current
     assert ConfigEvent.objects.count() == events
+
+
+def test_saving_nothing_at_a_stale_revision_is_stale_too(ada: Account) -> None:
+    revision = load_document()[1]
+    save(by=ada, changes={LIMITS: {"a": 1}}, revision=revision)
+
+    with pytest.raises(Stale):
+        save(by=ada, changes={}, revision=revision)
+
+
+def test_a_change_keeps_what_it_does_not_name(ada: Account) -> None:
+    save(by=ada, changes={LIMITS: {"a": 1}, RETENTION: {"vitalityFloor": 33}}, revision=load_document()[1])
+    half_life = {"halfLifeByImportance": {"2": 5}}
+
+    save(by=ada, changes={LIMITS: {"b": 2}, RETENTION: half_life}, revision=load_document()[1])
+
+    assert load_section(LIMITS) == {"a": 1, "b": 2}
+    assert retention_policy() == clamp(DEFAULT_POLICY, {"vitalityFloor": 33, **half_life})
 
 
 def test_a_section_that_does_not_exist_is_refused(ada: Account) -> None:
