@@ -180,7 +180,7 @@ def ask_all(
     words = Bm25([text.body for text in conversation.texts])
     vectors = None
     for question in conversation.questions:
-        asked = embed_query(question.text)
+        asked = embed_query(question.text, account_id=account.pk)
         if vectors is None:
             known = hydrate_vectors(asked.space.pk, ids)
             vectors = np.stack([known[pk] for pk in ids])
@@ -293,7 +293,7 @@ def wait_until_found(account: "Account", body: str, memory_id: int) -> None:
     from recall.retrieval import recall_with
     from recall.scope import recall_scope
 
-    asked, scope = embed_query(body), recall_scope(account)
+    asked, scope = embed_query(body, account_id=account.pk), recall_scope(account)
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = recall_with(asked, account=account, text=body, scope=scope)

@@ -1,13 +1,15 @@
 """What the administration looks like everywhere, and the lists that belong to no app of ours."""
 
-from typing import Final
+from typing import Any, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
-from django.db.models import Model
-from django.http import HttpRequest
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django_q import admin as _of_the_queue  # noqa: F401 - registers its own, which those below replace
 from django_q.models import Failure, OrmQ, Schedule, Success
+
+from elowen.lib.errors import ElowenError
 
 admin.site.site_title = admin.site.site_header = "Elowen"
 admin.site.index_title = "Administration"
@@ -26,6 +28,21 @@ class ReadOnlyAdmin[M: Model](admin.ModelAdmin[M]):
 
     def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
         return False
+
+
+class WrittenByActions[M: Model](admin.ModelAdmin[M]):
+    """Writes go through the functions that everybody uses; what they refuse is said on the page."""
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except ElowenError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[M]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
 
 
 @admin.register(LogEntry)

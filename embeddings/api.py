@@ -5,8 +5,9 @@ from rest_framework.views import APIView
 
 from elowen.lib.errors import Refused
 from embeddings import state
-from embeddings.actions import change_config
+from embeddings.actions.storing import change_config
 from embeddings.config import EmbeddingConfig, load, parse
+from embeddings.connections import Identity
 from embeddings.serializers import (
     EmbeddingConfigSerializer,
     EmbeddingStateSerializer,
@@ -42,9 +43,9 @@ class EmbeddingTestView(APIView):
     )
     def post(self, request: Request) -> Response:
         """Embed one text, with the settings sent or else the stored ones. Stores nothing."""
-        administrator(request)
+        account = administrator(request)
         config = load() if request.data == {} else config_in(request, EmbeddingTrialSerializer)
-        return Response(state.try_out(config))
+        return Response(state.try_out(config, Identity(account.pk)))
 
 
 def administrator(request: Request) -> Account:

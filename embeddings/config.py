@@ -7,6 +7,7 @@ from typing import Any, cast
 from django.conf import settings
 
 from elowen.lib.errors import Invalid, Unavailable
+from elowen.providers.catalog import PROVIDERS
 from elowen.providers.endpoint import LOCAL, Endpoint, embeddings_url
 from elowen.providers.local import Name, local_endpoint
 from embeddings.space import VectorSpace, space_of
@@ -14,16 +15,21 @@ from memories.config import load_section
 
 SECTION = "embedding"
 ENDPOINT = "endpoint"
+CHOICES = (LOCAL, ENDPOINT, *PROVIDERS)
 MAX_MODEL_CHARS = 200
 MAX_WIDTH = 16_000  # of a halfvec
 
 
 @dataclass(frozen=True)
 class EmbeddingConfig:
-    provider: str = LOCAL  # or ENDPOINT
+    provider: str = LOCAL  # or ENDPOINT, or one of the catalogue, which connections serve
     model: str = ""  # empty for the bundled model, which the environment chooses
     base_url: str = ""
     width: int | None = None  # asked for; None takes what the model gives
+
+    @property
+    def is_connected(self) -> bool:
+        return self.provider in PROVIDERS
 
     def to_document(self) -> dict[str, Any]:
         return {
@@ -45,15 +51,17 @@ def parse(document: Mapping[str, Any]) -> EmbeddingConfig:
     width = document.get("dimensions")
     if provider == LOCAL:
         return local_config(model, base_url, width)
-    if provider != ENDPOINT:
-        raise Invalid("Choose local or endpoint.", field="providerId")
+    if provider not in CHOICES:
+        raise Invalid(f"Choose one of {', '.join(CHOICES)}.", field="providerId")
     if not isinstance(model, str) or not 1 <= len(model.strip()) <= MAX_MODEL_CHARS:
         raise Invalid("Name the model as its server does.", field="model")
     if width is not None and (type(width) is not int or not 1 <= width <= MAX_WIDTH):
         raise Invalid(
             f"Dimensions run from 1 to {MAX_WIDTH:,}; leave it out for the model's own.", field="dimensions"
         )
-    return EmbeddingConfig(ENDPOINT, model.strip(), checked_base_url(base_url), width)
+    if provider in PROVIDERS and not base_url and PROVIDERS[provider].base_url:
+        return EmbeddingConfig(provider, model.strip(), "", width)
+    return EmbeddingConfig(provider, model.strip(), checked_base_url(base_url), width)
 
 
 def local_config(model: object, base_url: object, width: object) -> EmbeddingConfig:
@@ -86,9 +94,14 @@ def load() -> EmbeddingConfig:
 
 
 def endpoint(config: EmbeddingConfig) -> Endpoint:
-    """Return where texts go under these settings, with the key that the environment holds."""
+    """Return where texts go under these settings: to a server of one's own with the environment's key,
+    to a provider without one, as each request is authorized on its own.
+    """
     if config.provider == LOCAL:
         return local_endpoint(cast(Name, settings.EMBEDDER))
+    if config.is_connected:
+        url = embeddings_url(config.base_url or PROVIDERS[config.provider].base_url)
+        return Endpoint(config.provider, url, config.model, config.width)
     return Endpoint(
         provider=ENDPOINT,
         url=embeddings_url(config.base_url),

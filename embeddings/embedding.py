@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from django.conf import settings
 
 from elowen.lib.errors import Unavailable
+from elowen.providers.catalog import PROVIDERS
 from elowen.providers.embeddings import embed_documents_narrowing, embed_texts
 from elowen.providers.vectors import Vector
 from embeddings.config import EmbeddingConfig, endpoint, load
-from embeddings.models import EmbeddingSpace
+from embeddings.connections import Identity, Served, dispatch
+from embeddings.models import EmbeddingSpace, EmbeddingUsage
 from embeddings.space import VectorSpace, assert_space, space_of
+
+Purpose = EmbeddingUsage.Purpose
 
 
 class NothingAccepted(Unavailable):
@@ -40,37 +45,55 @@ class Run:
     space: VectorSpace
 
     @classmethod
-    def start(cls) -> Self:
-        config = load()
+    def start(cls, config: EmbeddingConfig | None = None) -> Self:
+        config = config or load()
         return cls(config, space_of(endpoint(config)))
 
 
-def embed_query(text: str, config: EmbeddingConfig | None = None) -> QueryVector:
-    """Return the vector of a question and the space in which it can be compared.
+def embed_query(text: str, *, account_id: int) -> QueryVector:
+    """Return the vector of an account's question and the space in which it can be compared.
 
     Raises:
         Unavailable: the model cannot be asked right now.
         Invalid: the text is blank.
     """
-    place = endpoint(config or load())
-    rows = embed_texts(place, [text], query=True, allow_link_local=settings.ALLOW_LINK_LOCAL)
-    space = EmbeddingSpace.objects.row_of(space_of(place))
+    run = Run.start()
+    rows = embed(run, [text], identity=Identity(account_id), purpose=Purpose.QUERY)
+    space = EmbeddingSpace.objects.row_of(run.space)
     if space.dims not in (None, rows.shape[1]):
         raise WidthChanged
     return QueryVector(rows[0], space)
 
 
-def embed_batch(run: Run, texts: Sequence[str]) -> list[Vector | None]:
+def embed_batch(run: Run, texts: Sequence[str], *, identity: Identity) -> list[Vector | None]:
     """Return one row per text, in order; None stands for a text that is refused even alone.
 
     Raises:
-        ProviderFailed, NothingAccepted: none of it was done.
+        ProviderFailed, NoConnection, NothingAccepted: none of it was done.
         EmbeddingSpaceChanged: it was done in another space than the run's.
     """
-    place = endpoint(run.config)
-    captured = space_of(place)
-    rows = embed_documents_narrowing(place, texts, allow_link_local=settings.ALLOW_LINK_LOCAL)
+    send = partial(embed, run, identity=identity, purpose=Purpose.INDEX)
+    size = PROVIDERS[run.config.provider].batch_texts if run.config.is_connected else len(texts) or 1
+    parts = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
+    rows = [row for part in parts for row in embed_documents_narrowing(send, part)]
     if len(texts) > 1 and all(row is None for row in rows):
         raise NothingAccepted
-    assert_space(captured, run.space)
+    return rows
+
+
+def embed(run: Run, texts: Sequence[str], *, identity: Identity, purpose: Purpose) -> Vector:
+    """Have one request served by whoever may serve it, and return its rows."""
+    return dispatch(run.config, identity, lambda served: rows_from(served, run, texts, purpose))
+
+
+def rows_from(served: Served, run: Run, texts: Sequence[str], purpose: Purpose) -> Vector:
+    """Make one request, file what it cost, and return its rows if they are of the run's space."""
+    rows = embed_texts(
+        served.place,
+        texts,
+        query=purpose is Purpose.QUERY,
+        allow_link_local=settings.ALLOW_LINK_LOCAL,
+        on_paid=partial(served.record, purpose=purpose),
+    )
+    assert_space(space_of(served.place), run.space)
     return rows

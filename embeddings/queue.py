@@ -10,8 +10,9 @@ from django.db import connection
 from django_q.tasks import async_task
 
 from elowen.lib.errors import Unavailable
-from embeddings.actions import Computed, store_vectors
+from embeddings.actions.storing import Computed, store_vectors
 from embeddings.config import active_space
+from embeddings.connections import INSTANCE, Identity
 from embeddings.embedding import Run, embed_batch
 from embeddings.freshness import EXACT_HASH, INDEXED, JOINS, NEEDED
 from embeddings.models import EmbeddingSpace, PendingMemory
@@ -34,6 +35,7 @@ SUSPECT_ATTEMPTS = 3  # such rows go alone: one that breaks its batch must not h
 @dataclass(frozen=True)
 class Waiting:
     memory_id: int
+    account_id: int | None  # whose memory it is
     needed: bool  # False: its vector is there, or it is not active any more
     text: str
     body_hash: bytes
@@ -78,7 +80,7 @@ CLAIM = f"""
         FROM locked WHERE pending.memory_id = locked.memory_id
         RETURNING pending.memory_id
     )
-    SELECT m.id, {NEEDED},
+    SELECT m.id, m.owner_id, {NEEDED},
            CASE WHEN {NEEDED} THEN left(m.body, {TEXT_CHARS}) ELSE '' END,
            CASE WHEN {NEEDED} THEN {EXACT_HASH} ELSE '' END
     FROM claimed JOIN memories_memory m ON m.id = claimed.memory_id {JOINS}
@@ -156,16 +158,40 @@ def claim(space: EmbeddingSpace) -> list[Waiting]:
 def claim_rows(space: EmbeddingSpace, count: int, *, suspects: bool) -> list[Waiting]:
     with connection.cursor() as cursor:
         cursor.execute(CLAIM, {"space": space.pk, "count": count, "suspects": suspects})
-        return [Waiting(pk, needed, text, bytes(digest)) for pk, needed, text, digest in cursor.fetchall()]
+        rows = cursor.fetchall()
+    return [Waiting(pk, account, needed, text, bytes(digest)) for pk, account, needed, text, digest in rows]
 
 
 def index_batch(run: Run, batch: Sequence[Waiting]) -> int:
     forget([one.memory_id for one in batch if not one.needed])
     needed = [one for one in batch if one.needed and one.text.strip()]
-    vectors = embed_batch(run, [one.text for one in needed])
+    stored, failure = 0, None
+    for identity, group in groups(run, needed).items():
+        try:
+            stored += index_group(run, group, identity)
+        except Unavailable as error:
+            # What no connection may serve for one account must not hold up the others.
+            failure = error
+    if failure and not stored:
+        raise failure
+    return stored
+
+
+def groups(run: Run, batch: Sequence[Waiting]) -> dict[Identity, list[Waiting]]:
+    """Return who has what indexed: with a provider each account's own, else all of it together."""
+    if not run.config.is_connected:
+        return {INSTANCE: list(batch)}
+    found: dict[Identity, list[Waiting]] = {}
+    for one in batch:
+        found.setdefault(Identity(one.account_id), []).append(one)
+    return found
+
+
+def index_group(run: Run, group: Sequence[Waiting], identity: Identity) -> int:
+    vectors = embed_batch(run, [one.text for one in group], identity=identity)
     computed = [
         Computed(one.memory_id, one.body_hash, vector)
-        for one, vector in zip(needed, vectors, strict=True)
+        for one, vector in zip(group, vectors, strict=True)
         if vector is not None
     ]
     return store_vectors(space=run.space, computed=computed)

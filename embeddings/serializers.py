@@ -1,13 +1,15 @@
 from rest_framework import serializers
 
 from elowen.lib.rest import StrictCharField, StrictChoiceField, StrictIntegerField, StrictSerializer
-from embeddings.config import MAX_MODEL_CHARS, MAX_WIDTH
+from embeddings.config import CHOICES, MAX_MODEL_CHARS, MAX_WIDTH
 
 
 class EmbeddingConfigSerializer(StrictSerializer):
-    """Which model turns memories into vectors. `local` is the bundled model and takes no other key."""
+    """Which model turns memories into vectors. `local` is the bundled model and takes no other
+    key, `endpoint` a server of your own; the others are providers, served by the accounts connected to them.
+    """
 
-    providerId = StrictChoiceField(choices=["local", "endpoint"])
+    providerId = StrictChoiceField(choices=CHOICES)
     model = StrictCharField(max_length=MAX_MODEL_CHARS, allow_blank=True, default="")
     baseUrl = StrictCharField(max_length=1000, allow_blank=True, default="")
     dimensions = StrictIntegerField(min_value=1, max_value=MAX_WIDTH, allow_null=True, default=None)
@@ -16,7 +18,7 @@ class EmbeddingConfigSerializer(StrictSerializer):
 class EmbeddingTrialSerializer(EmbeddingConfigSerializer):
     """Settings to try before they are saved; none at all stands for the stored ones."""
 
-    providerId = StrictChoiceField(choices=["local", "endpoint"], required=False)
+    providerId = StrictChoiceField(choices=CHOICES, required=False)
 
 
 class EmbeddingStateSerializer(serializers.Serializer[object]):

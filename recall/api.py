@@ -64,7 +64,7 @@ class MemoryListWithSearch(MemoryList):
             return super().browse(request, query, found)
         if "cursor" in query:
             raise Invalid("A search has one page; ask for more with limit.", field="cursor")
-        ids, path = search(found, query["q"], limit=query["limit"])
+        ids, path = search(account_of(request), found, query["q"], limit=query["limit"])
         by_id = {row["id"]: row for row in found.filter(pk__in=ids).values(*rows.ROW_FIELDS)}
         results = rows.memory_rows([by_id[pk] for pk in ids if pk in by_id], Gauge.today())
         return Response({"results": results, "next": None, "previous": None}, headers={PATH_HEADER: path})

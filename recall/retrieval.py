@@ -72,7 +72,7 @@ def retrieve(*, account: Account, query: str, scope: RecallScope, **options: Unp
     if not text or not scope.category_ids:
         return Recall([], "empty")
     # Before the snapshot: no transaction is open across a network call.
-    vector = _embedded(text)
+    vector = _embedded(text, account)
     return recall_with(vector, account=account, text=text, scope=scope, **options)
 
 
@@ -92,9 +92,9 @@ def recall_with(
         return _Search(account, scope, text, config, tuple(exclude), now, first_step).run(vector)
 
 
-def _embedded(text: str) -> QueryVector | None:
+def _embedded(text: str, account: Account) -> QueryVector | None:
     try:
-        return embed_query(text)
+        return embed_query(text, account_id=account.pk)
     except Unavailable as error:
         log.warning("Recall goes on by words: %s", error)
         return None

@@ -25,7 +25,7 @@ order by cosine desc, m.id desc limit %(count)s
 """
 
 
-def search(rows: QuerySet[Memory], query: str, *, limit: int) -> tuple[list[int], str]:
+def search(account: Account, rows: QuerySet[Memory], query: str, *, limit: int) -> tuple[list[int], str]:
     """Return ids of the rows nearest to the query, best first, and the path taken.
 
     Falls back to the words of the query where nothing is near, or nothing can be embedded.
@@ -34,7 +34,8 @@ def search(rows: QuerySet[Memory], query: str, *, limit: int) -> tuple[list[int]
     if not text:
         return [], "empty"
     try:
-        found = nearest(rows, embed_query(text), floor=load_limits().floor, count=limit)
+        vector = embed_query(text, account_id=account.pk)
+        found = nearest(rows, vector, floor=load_limits().floor, count=limit)
     except Unavailable:
         found = []
     if found:
@@ -49,7 +50,7 @@ def similar(account: Account, body: str) -> list[tuple[int, float]]:
     if not text:
         return []
     try:
-        vector = embed_query(text)
+        vector = embed_query(text, account_id=account.pk)
     except Unavailable:
         return []
     own = Memory.objects.active().owned_by(account)

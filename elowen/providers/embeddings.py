@@ -12,6 +12,7 @@ from elowen.providers.http import TIMEOUT_S, ContentRefused, InvalidAnswer, post
 from elowen.providers.vectors import Vector
 
 type OnPaid = Callable[[int | None], None]
+type Send = Callable[[Sequence[str]], Vector]
 
 QUERY_CHARS = 2_000
 
@@ -55,32 +56,23 @@ def embed_texts(
     return normalised(rows_in_order(answer, len(texts)), endpoint.width)
 
 
-def embed_documents_narrowing(
-    endpoint: Endpoint,
-    texts: Sequence[str],
-    *,
-    allow_link_local: bool = False,
-    timeout_s: float = TIMEOUT_S,
-    on_paid: OnPaid | None = None,
-) -> list[Vector | None]:
+def embed_documents_narrowing(send: Send, texts: Sequence[str]) -> list[Vector | None]:
     """Return one row per text; None stands for a text that is refused even alone.
 
     A refused request is halved until the texts at fault are found. Several texts and not one row
     mean that the endpoint accepts nothing, rather than that every text is bad.
+
+    Args:
+        send: makes one request, as `embed_texts` does for its endpoint.
     """
-    options: dict[str, Any] = {
-        "allow_link_local": allow_link_local,
-        "timeout_s": timeout_s,
-        "on_paid": on_paid,
-    }
     try:
-        return list(embed_texts(endpoint, texts, **options))
+        return list(send(texts))
     except ContentRefused:
         if len(texts) == 1:
             return [None]
     middle = len(texts) // 2
     halves = texts[:middle], texts[middle:]
-    return [row for half in halves for row in embed_documents_narrowing(endpoint, half, **options)]
+    return [row for half in halves for row in embed_documents_narrowing(send, half)]
 
 
 def request(endpoint: Endpoint, texts: Sequence[str]) -> dict[str, object]:

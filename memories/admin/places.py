@@ -1,29 +1,14 @@
 from typing import Any, cast
 
-from django.contrib import admin, messages
-from django.db.models import ForeignKey, QuerySet
+from django.contrib import admin
+from django.db.models import ForeignKey
 from django.forms import BaseInlineFormSet, ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest
 
-from elowen.lib.errors import ElowenError
+from elowen.admin import WrittenByActions
 from memories.actions import categories, projects
 from memories.models import Account, Category, Project, ProjectMember
 from memories.requests import account_of
-
-
-class WrittenByActions[M: Category | Project](admin.ModelAdmin[M]):
-    """Writes go through the functions that everybody uses; what they refuse is said on the page."""
-
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        try:
-            return super().changeform_view(request, *args, **kwargs)
-        except ElowenError as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return HttpResponseRedirect(request.get_full_path())
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[M]) -> None:
-        for row in queryset:
-            self.delete_model(request, row)
 
 
 @admin.register(Category)

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from elowen import doctor, preparation
 from elowen.checks import judge_database, queue_timing
 from elowen.lib.errors import Invalid
-from embeddings.actions import change_config
+from embeddings.actions.storing import change_config
 from embeddings.config import EmbeddingConfig
 from memories.models import Account, Heartbeat
 from tests.factories import AccountFactory

@@ -43,7 +43,7 @@ def test_a_memory_is_found_with_the_bundled_model(ada: Account) -> None:
 
     drain()
 
-    asked = embed_query("Who is allergic to peanuts?")
+    asked = embed_query("Who is allergic to peanuts?", account_id=ada.pk)
     rows = MemoryEmbedding.objects.filter(space=asked.space)
     nearest = max(rows, key=lambda row: float(asked.vector @ row.vec))
     assert (nearest.memory_id, len(rows), asked.space.dims) == (nuts.pk, 2, len(asked.vector))

@@ -105,7 +105,8 @@ def test_settings_that_went_and_came_back_meanwhile_mix_nothing(
     row = MemoryEmbedding.objects.get()
     assert [request.json["model"] for request in server.requests[:2]] == ["a", "b"]
     assert row.space.model == "a"
-    assert row.vec == pytest.approx([float(number) for number in embed_query("one").vector], abs=1e-3)
+    asked = embed_query("one", account_id=ada.pk)
+    assert row.vec == pytest.approx([float(number) for number in asked.vector], abs=1e-3)
 
 
 def test_two_drains_at_once_ask_for_nothing_twice(ada: Account, server: FakeServer, use: Use) -> None:

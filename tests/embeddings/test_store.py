@@ -8,7 +8,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 
 from elowen.lib.hashing import text_hash
 from elowen.providers.vectors import Vector
-from embeddings.actions import Computed, store_vectors
+from embeddings.actions.storing import Computed, store_vectors
 from embeddings.config import active_space
 from embeddings.embedding import WidthChanged
 from embeddings.models import EmbeddingSpace, MemoryEmbedding, PendingMemory

@@ -3,6 +3,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_an_empty_text_is_never_sent(server: FakeServer, endpoint: Endpoint, tex
 
 def test_no_texts_are_no_request(server: FakeServer, endpoint: Endpoint) -> None:
     assert embed_texts(replace(endpoint, width=5), []).shape == (0, 5)
-    assert embed_documents_narrowing(endpoint, []) == []
+    assert embed_documents_narrowing(partial(embed_texts, endpoint), []) == []
     assert server.requests == []
 
 
@@ -255,7 +256,7 @@ def test_a_refused_batch_is_narrowed_to_the_texts_at_fault(server: FakeServer, e
     server.always(refuses_texts(lambda text: text == "poison"))
     paid: list[int | None] = []
 
-    rows = embed_documents_narrowing(endpoint, texts, on_paid=paid.append)
+    rows = embed_documents_narrowing(partial(embed_texts, endpoint, on_paid=paid.append), texts)
 
     assert [place for place, row in enumerate(rows) if row is None] == [5]
     for row, text in zip(rows, texts, strict=True):
@@ -274,7 +275,8 @@ def test_a_server_that_takes_fewer_texts_gets_fewer(
 
     server.always(small_batches)
 
-    rows = embed_documents_narrowing(endpoint, [f"text {number}" for number in range(10)])
+    send = partial(embed_texts, endpoint)
+    rows = embed_documents_narrowing(send, [f"text {number}" for number in range(10)])
 
     assert all(row is not None for row in rows)
     assert sizes(server.requests) == [10, 5, 2, 3, 5, 2, 3]
@@ -283,8 +285,8 @@ def test_a_server_that_takes_fewer_texts_gets_fewer(
 def test_a_server_that_refuses_everything_gives_no_row(server: FakeServer, endpoint: Endpoint) -> None:
     server.always(refuses(400))
 
-    assert embed_documents_narrowing(endpoint, TEXTS) == [None] * 3
-    assert embed_documents_narrowing(endpoint, ["one"]) == [None]
+    assert embed_documents_narrowing(partial(embed_texts, endpoint), TEXTS) == [None] * 3
+    assert embed_documents_narrowing(partial(embed_texts, endpoint), ["one"]) == [None]
 
 
 @pytest.mark.parametrize("script", [refuses(429), refuses(503), refuses(401), resets(), gives(b"?")])
@@ -292,7 +294,7 @@ def test_only_a_refused_content_is_narrowed(server: FakeServer, endpoint: Endpoi
     server.always(script)
 
     with pytest.raises(ProviderFailed):
-        embed_documents_narrowing(endpoint, TEXTS)
+        embed_documents_narrowing(partial(embed_texts, endpoint), TEXTS)
 
     assert len(server.requests) == 1
 
@@ -301,7 +303,7 @@ def test_a_failure_while_narrowing_ends_it(server: FakeServer, endpoint: Endpoin
     server.then(refuses(413), gives_vectors(), refuses(429))
 
     with pytest.raises(RateLimited):
-        embed_documents_narrowing(endpoint, TEXTS)
+        embed_documents_narrowing(partial(embed_texts, endpoint), TEXTS)
 
     assert len(server.requests) == 3
 
@@ -311,7 +313,7 @@ def test_the_callers_timeout_counts(server: FakeServer, endpoint: Endpoint) -> N
     server.always(holds(release))
 
     with pytest.raises(TransportFailed, match="in time"):
-        embed_documents_narrowing(endpoint, TEXTS, timeout_s=0.2)
+        embed_documents_narrowing(partial(embed_texts, endpoint, timeout_s=0.2), TEXTS)
 
     release.set()
 
@@ -321,7 +323,7 @@ def test_a_link_local_server_needs_the_operators_word(server: FakeServer, endpoi
 
     with pytest.raises(ProviderFailed):
         embed_texts(anywhere, TEXTS)
-    rows = embed_documents_narrowing(anywhere, TEXTS, allow_link_local=True)
+    rows = embed_documents_narrowing(partial(embed_texts, anywhere, allow_link_local=True), TEXTS)
 
     assert len(rows) == 3
     assert len(server.requests) == 1

@@ -297,9 +297,9 @@ def test_the_number_of_statements_does_not_grow(ada: Account, space: EmbeddingSp
     for _ in range(10):
         remembers(space, 1, 2, 2, 2, owner=ada, category=category)
 
-    # The settings and the space for the question; the scope; then savepoint, settings, scoring, vectors,
-    # bodies, and the end of the savepoint.
-    assert (few, statements(ada)) == (9, 9)
+    # The settings, the usage and the space for the question; the scope; then savepoint, settings, scoring,
+    # vectors, bodies, and the end of the savepoint.
+    assert (few, statements(ada)) == (10, 10)
 
 
 def plan(asked: SemanticQuery, step: Step) -> str:
@@ -327,7 +327,8 @@ def test_the_scan_reads_only_the_scope_and_probes_only_the_window(
     )  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    asked = SemanticQuery(ada, recall_scope(ada), embed_query("tea"), load_config(), timezone.now())
+    tea = embed_query("tea", account_id=ada.pk)
+    asked = SemanticQuery(ada, recall_scope(ada), tea, load_config(), timezone.now())
 
     found = plan(asked, FIRST_STEP)
 

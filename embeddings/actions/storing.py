@@ -8,11 +8,13 @@ from typing import Any
 from django.db import connection, transaction
 from django_q.tasks import async_task
 
+from elowen.lib.errors import Invalid
+from elowen.providers.catalog import PROVIDERS
 from elowen.providers.vectors import Vector
-from embeddings.config import SECTION, EmbeddingConfig, active_space
+from embeddings.config import SECTION, EmbeddingConfig, active_space, endpoint
 from embeddings.embedding import WidthChanged
 from embeddings.freshness import EXACT_HASH
-from embeddings.models import EmbeddingSpace
+from embeddings.models import Connection, EmbeddingSpace
 from embeddings.scoring import vector_cursor, vector_param
 from embeddings.space import VectorSpace, assert_space
 from memories.config import load_document, save_section
@@ -102,12 +104,23 @@ def change_config(*, config: EmbeddingConfig, by: Account) -> None:
     """Save the settings; what the new space lacks is queued after the commit.
 
     Raises:
+        Invalid: no account is connected that could serve them.
         Stale: somebody else saved settings at this moment.
     """
     lock_settings(shared=False)
+    refuse_unconnected(config)
     _, revision = load_document()
     save_section(name=SECTION, document=config.to_document(), revision=revision, by=by)
     transaction.on_commit(partial(async_task, "embeddings.tasks.reconcile", anew=True))
+
+
+def refuse_unconnected(config: EmbeddingConfig) -> None:
+    if not config.is_connected:
+        return
+    wanted = endpoint(config).url
+    if not any(one.url == wanted for one in Connection.objects.filter(provider=config.provider)):
+        name = PROVIDERS[config.provider].name
+        raise Invalid(f"Connect an account first: {name}, with this address.", field="providerId")
 
 
 def lock_settings(*, shared: bool) -> None:
