@@ -22,7 +22,7 @@ class SweepRunAdmin(ReadOnlyAdmin[SweepRun]):
     change_list_template = "admin/maintenance/sweeps.html"
     fields = [
         "started_at", "finished_at", "kind", "state", "progress", "scanned", *COUNTS, "accounts_link",
-        "asked_by", "again_at", "problem", "policy",
+        "asked_by", "problem", "policy",
     ]  # fmt: skip
     readonly_fields = ["kind", "progress", "accounts_link"]
 
@@ -68,5 +68,5 @@ class SweepAccountAdmin(ReadOnlyAdmin[SweepAccount]):
     list_select_related = ["run"]
     search_fields = ["account_id__exact"]
     search_help_text = "The id of an account"
-    ordering = ["-pk"]
+    ordering = ["-run", "account_id"]
     list_per_page = 50

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any, cast
 
 from django.db import connection
-from django.db.models import Count, Max, Q
+from django.db.models import Count
 
+from elowen.lib.db import any_of
 from maintenance.models import SweepAccount, SweepRun
-from memories.actions.eviction import automatic_deletions
+from memories.actions.eviction import lately_evicted
 from memories.models import MemoryEvent
-from memories.policy import LIMIT_WINDOW, RetentionPolicy
+from memories.policy import RetentionPolicy
 from memories.vitality import HAS_HALF_LIFE, IS_EVICTABLE, PAST_GRACE, retention_params
 
 PAGE_ROWS = 1000
@@ -42,10 +43,9 @@ class Page:
 
 @dataclass
 class Spent:
-    """How much of an account's daily limit is gone, and when the last of it went."""
+    """How much of an account's daily limit is gone."""
 
     deletions: int = 0
-    newest_at: datetime | None = None
 
 
 def next_page(policy: RetentionPolicy, now: datetime, *, position: int, upto: int) -> Page:
@@ -58,20 +58,13 @@ def next_page(policy: RetentionPolicy, now: datetime, *, position: int, upto: in
     return Page(last_id, scanned, list(zip(due or [], authors or [], strict=True)), stuck or [])
 
 
-def among(authors: Collection[int | None]) -> Q:
-    """Select the rows of these authors; those of nobody as well if None is one of them."""
-    named = Q(account_id__in=[author for author in authors if author is not None])
-    return named | Q(account_id=None) if None in authors else named
-
-
 def spent_of(run: SweepRun, authors: Collection[int | None]) -> dict[int | None, Spent]:
     """Return what each author has lost in the window. In a dry run its own count comes on top."""
-    events = MemoryEvent.objects.filter(automatic_deletions(since=run.started_at - LIMIT_WINDOW))
-    lost = events.filter(among(authors)).values_list("account_id").annotate(Count("pk"), Max("created_at"))
-    spent = {author: Spent() for author in authors}
-    spent |= {author: Spent(deletions, newest_at) for author, deletions, newest_at in lost}
+    events = MemoryEvent.objects.filter(lately_evicted(run.started_at))
+    lost = events.filter(any_of("account_id", authors)).values_list("account_id").annotate(Count("pk"))
+    spent = {author: Spent() for author in authors} | {author: Spent(count) for author, count in lost}
     if run.dry_run:
-        imagined = SweepAccount.objects.filter(among(authors), run=run)
+        imagined = SweepAccount.objects.filter(any_of("account_id", authors), run=run)
         for author, evicted in imagined.values_list("account_id", "evicted"):
             spent[author].deletions += evicted
     return spent

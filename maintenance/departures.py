@@ -4,11 +4,9 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from memories.policy import LIMIT_WINDOW
-
-SOON = timedelta(hours=1)  # an account refused for longer waits for the next sweep
 
 
 @dataclass(frozen=True)
@@ -39,18 +37,9 @@ def departures(
     for sweep in sweeps:
         while coming and coming[0].at <= sweep:
             heapq.heappush(waiting, coming.popleft().memory_id)
-        for at in _tries(sweep, lost):
-            while lost and lost[0] <= at - LIMIT_WINDOW:
-                lost.popleft()
-            while waiting and len(lost) < limit:
-                gone.append(Departure(heapq.heappop(waiting), at))
-                lost.append(at)
+        while lost and lost[0] <= sweep - LIMIT_WINDOW:
+            lost.popleft()
+        while waiting and len(lost) < limit:
+            gone.append(Departure(heapq.heappop(waiting), sweep))
+            lost.append(sweep)
     return gone
-
-
-def _tries(sweep: datetime, lost: Sequence[datetime]) -> Iterable[datetime]:
-    """A sweep moments before the window is empty comes once more when it is."""
-    yield sweep
-    free_at = lost[-1] + LIMIT_WINDOW if lost else sweep
-    if sweep < free_at <= sweep + SOON:
-        yield free_at

@@ -21,7 +21,7 @@ class Sweeps(Collector):
 
     def collect(self) -> Iterable[Metric]:
         sweeps = SweepRun.objects.filter(dry_run=False)
-        if last := sweeps.filter(state=SweepRun.State.DONE).order_by("-started_at").first():
+        if last := SweepRun.objects.whole().order_by("-started_at").first():
             started = GaugeMetricFamily("elowen_sweep_started_seconds", "When the last whole sweep began.")
             started.add_metric([], last.started_at.timestamp())
             yield started

@@ -1,3 +1,5 @@
+from typing import Self
+
 from django.db import models
 from django.db.models import Index, UniqueConstraint
 
@@ -13,6 +15,12 @@ class SweepCounts(models.Model):
 
     class Meta:
         abstract = True
+
+
+class SweepRunQuerySet(models.QuerySet["SweepRun"]):
+    def whole(self) -> Self:
+        """Keep the sweeps that came to their end, dry runs apart."""
+        return self.filter(state=SweepRun.State.DONE, dry_run=False)
 
 
 class SweepRun(SweepCounts):
@@ -33,8 +41,8 @@ class SweepRun(SweepCounts):
     upto = models.BigIntegerField(default=0)  # the newest memory at the start
     position = models.BigIntegerField(default=0)  # the last memory looked at
     scanned = models.BigIntegerField(default=0)
-    again_at = models.DateTimeField(null=True)  # soon, refused accounts may lose memories again
     problem = models.CharField(max_length=300, blank=True)
+    objects = SweepRunQuerySet.as_manager()
 
     class Meta:
         verbose_name = "sweep"

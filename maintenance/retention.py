@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,17 +16,18 @@ from django.utils import timezone
 
 from elowen.lib.db import reconnecting, sqlstate_of
 from maintenance.candidates import Page, Spent, next_page, spent_of
-from maintenance.departures import SOON
 from maintenance.models import SweepRun
+from maintenance.schedules import plan_daily_sweep
 from memories import leases
 from memories.actions.eviction import Outcome, auto_evict
 from memories.config import retention_policy
 from memories.leases import Fence
 from memories.models import Memory
-from memories.policy import LIMIT_WINDOW, RetentionPolicy, to_document
+from memories.policy import RetentionPolicy, to_document
 
 LEASE = "sweep"
 LEASE_SECONDS = 60
+STEP_EVICTIONS = 50
 UNUSABLE = "A half-life is unusable; save the retention settings again."
 COUNTED = ("eligible", *(outcome.value for outcome in Outcome), "failed")
 
@@ -35,7 +37,7 @@ type Counts = dict[int | None, Counter[str]]
 
 
 class LeaseLost(Exception):
-    """Another process has taken over the sweep."""
+    """Its lease ended before it was renewed; another sweep may have begun."""
 
 
 def sweep(*, now: datetime, dry_run: bool = False, asked_by: str = "") -> SweepRun | None:
@@ -50,17 +52,10 @@ def sweep(*, now: datetime, dry_run: bool = False, asked_by: str = "") -> SweepR
     fence = leases.take(LEASE, seconds=LEASE_SECONDS, holder=f"{socket.gethostname()}:{os.getpid()}")
     if fence is None:
         return None
-    policy = retention_policy()
-    run = _begin(now, policy, dry_run=dry_run, asked_by=asked_by)
     try:
-        _Sweep(run, policy, fence).go()
-        _end(run, SweepRun.State.DONE)
-    except LeaseLost as lost:
-        _end(run, SweepRun.State.STOPPED, str(lost.__doc__))
-    except Exception as error:
-        with suppress(Error):
-            _end(run, SweepRun.State.FAILED, type(error).__name__)
-        raise
+        policy = retention_policy()
+        run = _begin(now, policy, dry_run=dry_run, asked_by=asked_by)
+        _swept(run, policy, fence)
     finally:
         with suppress(Error):
             leases.release(fence)
@@ -90,11 +85,35 @@ def _begin(now: datetime, policy: RetentionPolicy, *, dry_run: bool, asked_by: s
     )
 
 
+def _swept(run: SweepRun, policy: RetentionPolicy, fence: Fence) -> None:
+    try:
+        _Sweep(run, policy, fence).go()
+    except LeaseLost as lost:
+        _end(run, SweepRun.State.STOPPED, str(lost.__doc__))
+    except Exception as error:
+        with suppress(Error):
+            _end(run, SweepRun.State.FAILED, type(error).__name__)
+        raise
+    else:
+        _end(run, SweepRun.State.DONE)
+
+
 def _end(run: SweepRun, state: SweepRun.State, problem: str = "") -> None:
-    run.state, run.finished_at, run.problem = state, timezone.now(), problem or run.problem
-    values = {name: getattr(run, name) for name in ("state", "finished_at", "problem", "again_at")}
-    reconnecting(lambda: SweepRun.objects.filter(pk=run.pk).update(**values))
+    now, problem = timezone.now(), problem or run.problem
+    ended = SweepRun.objects.filter(pk=run.pk)
+    reconnecting(lambda: ended.update(state=state, finished_at=now, problem=problem))
     run.refresh_from_db()
+    if state == SweepRun.State.DONE and not run.dry_run:
+        plan_daily_sweep(after=now)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A stretch of a page whose counts are saved together."""
+
+    upto: int  # the last id it covers
+    scanned: int
+    counts: Counts
 
 
 @dataclass(frozen=True)
@@ -105,52 +124,63 @@ class _Sweep:
 
     def go(self) -> None:
         run = self.run
+        self.hold()
         while run.position < run.upto:
-            if not reconnecting(partial(leases.renew, self.fence, seconds=LEASE_SECONDS)):
-                raise LeaseLost
             bounds = {"position": run.position, "upto": run.upto}
             page = reconnecting(partial(next_page, self.policy, run.started_at, **bounds))
-            reconnecting(partial(_save, run, page, self.judge(page)))
-            run.position = page.last_id
             if page.stuck:
                 run.problem = UNUSABLE
+            for step in self.steps(page):
+                reconnecting(partial(_save, run, step))
+                run.position = step.upto
+                self.hold()
 
-    def judge(self, page: Page) -> Counts:
-        counts: Counts = defaultdict(Counter)
-        for author in page.stuck:
-            counts[author]["failed"] += 1
+    def hold(self) -> None:
+        if not reconnecting(partial(leases.renew, self.fence, seconds=LEASE_SECONDS)):
+            raise LeaseLost
+
+    def steps(self, page: Page) -> Iterator[_Step]:
+        """Work through a page. A step has few transactions, so that the lease outlasts it on a slow disk."""
         authors = {author for _, author in page.due}
         spent = reconnecting(partial(spent_of, self.run, authors)) if authors else {}
+        counts, tried = _counts(), 0
         for memory_id, author in page.due:
+            if tried == STEP_EVICTIONS:
+                yield _Step(memory_id - 1, 0, counts)
+                counts, tried = _counts(), 0
+            tried += self.has_room(spent[author])
             counts[author].update(("eligible", self.decide(memory_id, spent[author])))
-        return counts
+        for author in page.stuck:
+            counts[author]["failed"] += 1
+        yield _Step(page.last_id, page.scanned, counts)
+
+    def has_room(self, spent: Spent) -> bool:
+        return spent.deletions < self.policy.daily_deletion_limit
 
     def decide(self, memory_id: int, spent: Spent) -> str:
         """Let one memory go or not; the transaction that does it has the last word."""
-        if spent.deletions >= self.policy.daily_deletion_limit:
-            return self.refuse(spent.newest_at and spent.newest_at + LIMIT_WINDOW)
-        if self.run.dry_run:
-            spent.deletions += 1
-            return Outcome.EVICTED.value
+        if not self.has_room(spent):
+            return Outcome.LIMITED.value
+        outcome = Outcome.EVICTED.value if self.run.dry_run else self.evict(memory_id)
+        if outcome == Outcome.LIMITED.value:
+            spent.deletions = self.policy.daily_deletion_limit  # somebody else was faster
+        spent.deletions += outcome == Outcome.EVICTED.value
+        return outcome
+
+    def evict(self, memory_id: int) -> str:
+        evict = partial(auto_evict, memory_id=memory_id, policy=self.policy, now=self.run.started_at)
         try:
-            evict = partial(auto_evict, memory_id=memory_id, policy=self.policy, now=self.run.started_at)
-            eviction = reconnecting(evict)
-        except DatabaseError as error:
+            return str(reconnecting(evict).value)
+        except (DatabaseError, ValueError) as error:
             # Never the message: it may quote the row.
-            log.error("Memory %s: %s %s", memory_id, type(error).__name__, sqlstate_of(error) or "")
+            state = sqlstate_of(error) if isinstance(error, DatabaseError) else None
+            log.error("Memory %s: %s %s", memory_id, type(error).__name__, state or "")
             connection.ensure_connection()  # without a database, the sweep ends here
             return "failed"
-        if eviction.outcome is Outcome.LIMITED:
-            return self.refuse(eviction.free_at)
-        if eviction.outcome is Outcome.EVICTED:
-            spent.deletions, spent.newest_at = spent.deletions + 1, timezone.now()
-        return str(eviction.outcome.value)
 
-    def refuse(self, free_at: datetime | None) -> str:
-        """A sweep moments before yesterday's deletions leave the window must not cost the account a day."""
-        if free_at and free_at - self.run.started_at <= SOON:
-            self.run.again_at = max(self.run.again_at or free_at, free_at)
-        return Outcome.LIMITED.value
+
+def _counts() -> Counts:
+    return defaultdict(Counter)
 
 
 _ADD = """
@@ -166,14 +196,14 @@ set eligible = maintenance_sweepaccount.eligible + excluded.eligible,
 
 
 @transaction.atomic
-def _save(run: SweepRun, page: Page, counts: Counts) -> None:
-    """Add a page's counts once, however often this is called."""
-    total = sum(counts.values(), Counter[str]())
+def _save(run: SweepRun, step: _Step) -> None:
+    """Add a step's counts once, however often this is called."""
+    total = sum(step.counts.values(), Counter[str]())
     added = {name: F(name) + total[name] for name in COUNTED}
     rows = SweepRun.objects.filter(pk=run.pk, position=run.position)
-    if rows.update(position=page.last_id, scanned=F("scanned") + page.scanned, **added) and counts:
+    if rows.update(position=step.upto, scanned=F("scanned") + step.scanned, **added) and step.counts:
         with connection.cursor() as cursor:
-            values = [{"run": run.pk, "account": author} | counted(of) for author, of in counts.items()]
+            values = [{"run": run.pk, "account": author} | counted(of) for author, of in step.counts.items()]
             cursor.executemany(_ADD, values)
 
 

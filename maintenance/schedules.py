@@ -14,7 +14,8 @@ SWEEP_TASK = "maintenance.tasks.sweep"
 SWEEP_MINUTES = 24 * 60
 # A sweep may outlast the usual limit of a task; the queue then hands it out anew, and its lease says no.
 SWEEP_OPTIONS = {"timeout": 3600}
-ONCE_MORE = "sweep once more"
+SWEEP_SCHEDULE = "sweep faded memories"
+AFTER_LEASE = "sweep once the lease has ended"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ SCHEDULES: dict[str, Job] = {
     "index pending memories": Job("embeddings.tasks.drain_queue", minutes=1),
     "find unindexed memories": Job("embeddings.tasks.reconcile", minutes=10),
     "expire old usage, replies and sweeps": Job("maintenance.tasks.expire", minutes=60),
-    "sweep faded memories": Job(SWEEP_TASK, minutes=SWEEP_MINUTES, options=SWEEP_OPTIONS),
+    SWEEP_SCHEDULE: Job(SWEEP_TASK, minutes=SWEEP_MINUTES, options=SWEEP_OPTIONS),
 }
 
 
@@ -42,19 +43,30 @@ def sync_schedules() -> None:
 
 
 @transaction.atomic
-def sweep_once_more(*, at: datetime, asked_at: datetime | None = None) -> None:
-    """Plan one more sweep, if none is planned; it is left out when one ends between `asked_at` and then."""
+def sweep_after_lease(*, at: datetime, dry_run: bool = False, **kwargs: Any) -> None:
+    """Plan one more look at what another process is doing, or died doing, if none is planned."""
     _one_at_a_time()
-    if not Schedule.objects.filter(name=ONCE_MORE).exists():
-        kwargs = {"asked_at": asked_at.isoformat() if asked_at else None, "q_options": SWEEP_OPTIONS}
+    name = f"{AFTER_LEASE}{' (dry run)' if dry_run else ''}"
+    if not Schedule.objects.filter(name=name).exists():
+        given = kwargs | {"dry_run": dry_run, "q_options": SWEEP_OPTIONS}
         Schedule.objects.create(
-            name=ONCE_MORE, func=SWEEP_TASK, schedule_type=Schedule.ONCE, next_run=at, kwargs=repr(kwargs)
+            name=name, func=SWEEP_TASK, schedule_type=Schedule.ONCE, next_run=at, kwargs=repr(given)
         )
+
+
+def plan_daily_sweep(*, after: datetime) -> None:
+    """Let the daily sweep come a whole day after the last one ended.
+
+    One that came earlier by a moment would find that moment's deletions still within its 24 hours,
+    and accounts at their limit would lose a day.
+    """
+    daily = Schedule.objects.filter(name=SWEEP_SCHEDULE)
+    daily.update(next_run=after + timedelta(minutes=SWEEP_MINUTES))
 
 
 def next_sweep_at(now: datetime) -> datetime:
     """Return when the daily sweep comes next; now, if it is overdue or not planned."""
-    planned = Schedule.objects.filter(func=SWEEP_TASK, schedule_type=Schedule.MINUTES).first()
+    planned = Schedule.objects.filter(name=SWEEP_SCHEDULE).first()
     return max(planned.next_run, now) if planned else now
 
 

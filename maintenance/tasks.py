@@ -8,7 +8,7 @@ from django.utils import timezone
 from maintenance import retention
 from maintenance.actions import expire_sweeps
 from maintenance.models import SweepRun
-from maintenance.schedules import sweep_once_more
+from maintenance.schedules import sweep_after_lease
 from memories.actions.purging import expire_replies, expire_uses
 
 AFTER_LEASE = timedelta(seconds=retention.LEASE_SECONDS + 5)
@@ -28,14 +28,12 @@ def sweep(asked_at: str | None = None, *, dry_run: bool = False, asked_by: str =
     """
     now = timezone.now()
     since = datetime.fromisoformat(asked_at) if asked_at else now
-    done = SweepRun.objects.filter(state=SweepRun.State.DONE, dry_run=False, finished_at__gt=since)
-    if done.exists():
+    if not dry_run and SweepRun.objects.whole().filter(finished_at__gt=since).exists():
         return
     run = retention.sweep(now=now, dry_run=dry_run, asked_by=asked_by)
-    if run is None and not dry_run:
-        sweep_once_more(at=now + AFTER_LEASE, asked_at=since)
-    elif run and run.again_at and not dry_run:
-        sweep_once_more(at=run.again_at)
+    if run is None or run.state == SweepRun.State.STOPPED:
+        again = {"asked_at": since.isoformat(), "asked_by": asked_by}
+        sweep_after_lease(at=now + AFTER_LEASE, dry_run=dry_run, **again)
 
 
 def _until_done(expire_batch: Callable[..., int]) -> None:

@@ -73,8 +73,9 @@ def _calendar(shown: list[Departure], rows: dict[int, Row]) -> Iterable[DayOfLea
 
 def _keep(request: HttpRequest, account: Account) -> None:
     """Keep what was ticked; what is gone or no longer shared meanwhile is told."""
-    wanted = {number for text in request.POST.getlist("memory") if (number := whole_number(text))}
-    kept = sum(_is_kept(memory_id, account) for memory_id in sorted(wanted)[:SHOWN])
+    ticked = {number for text in request.POST.getlist("memory") if (number := whole_number(text))}
+    wanted = sorted(ticked)[:SHOWN]  # no page has more
+    kept = sum(_is_kept(memory_id, account) for memory_id in wanted)
     if kept:
         messages.success(request, f"Kept: {kept}. They fade anew from this moment on.")
     if kept < len(wanted):

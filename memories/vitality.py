@@ -8,6 +8,7 @@ from memories.policy import RetentionPolicy
 
 DAY = timedelta(days=1)
 HALF_TRUST_USES = 5  # so many uses earn half of what use can add
+LEAST_HALF_LIFE = 1e-9  # days; float8 overflows where an age is divided by much less
 MAX_STEPS = 365_000  # a thousand years of daily checks
 
 
@@ -127,7 +128,7 @@ EVICTABLE_AT = _evictable_at()
 
 def vitality_params(policy: RetentionPolicy, now: datetime) -> dict[str, Any]:
     usable = [days if math.isfinite(days) and days > 0 else 0 for days in policy.half_lives]
-    return {"now": now, "half_lives": [float(days) for days in usable]}
+    return {"now": now, "half_lives": [float(max(days, LEAST_HALF_LIFE) if days else 0) for days in usable]}
 
 
 def retention_params(policy: RetentionPolicy, now: datetime) -> dict[str, Any]:

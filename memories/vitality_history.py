@@ -43,12 +43,20 @@ class _Moment:
 
 
 def vitality_history(
-    memory: Facts, policy: RetentionPolicy, now: datetime, *, days: int, uses: Sequence[datetime], swept: bool
+    memory: Facts,
+    policy: RetentionPolicy,
+    now: datetime,
+    *,
+    days: int,
+    uses: Sequence[datetime],
+    kept: Sequence[datetime],
+    swept: bool,
 ) -> VitalityHistory:
     """Rebuild the past of the last `days` days and draw the future.
 
     Args:
         uses: the logged uses up to now, oldest first; older ones may be missing.
+        kept: when it was kept up to now: contact without a use.
         swept: whether sweeps look at the memory at all.
     Raises:
         ValueError: the policy has no usable half-life for the memory's importance.
@@ -58,7 +66,7 @@ def vitality_history(
     recalls = [at for at in uses if at >= begin]
     evict_at = evictable_at(memory, policy, now) if swept else None
     return VitalityHistory(
-        points=_past(memory, policy, now, uses, max(begin, known_since)) if known_since else [],
+        points=_past(memory, policy, now, uses, kept, max(begin, known_since)) if known_since else [],
         forecast=_future(memory, policy, now, evict_at),
         recalls=recalls,
         floor=policy.floor,
@@ -77,12 +85,18 @@ def _known_since(memory: Facts, uses: Sequence[datetime]) -> datetime | None:
 
 
 def _past(
-    memory: Facts, policy: RetentionPolicy, now: datetime, uses: Sequence[datetime], begin: datetime
+    memory: Facts,
+    policy: RetentionPolicy,
+    now: datetime,
+    uses: Sequence[datetime],
+    kept: Sequence[datetime],
+    begin: datetime,
 ) -> list[Point]:
-    contacts = sorted({*uses, *([memory.last_used_at] if memory.last_used_at else [])})
-    within = {at for at in contacts if begin <= at <= now}
-    times = sorted({*_evenly(min(begin, now), now, PAST_SAMPLES), *within})
-    return [Point(at, vitality(_as_of(at, memory, uses, contacts), policy, at)) for at in times]
+    contacts = sorted({*uses, *kept, *([memory.last_used_at] if memory.last_used_at else [])})
+    within = {at for at in contacts if begin <= at}
+    times = sorted(at for at in {*_evenly(min(begin, now), now, PAST_SAMPLES), *within} if at < now)
+    points = [Point(at, vitality(_as_of(at, memory, uses, contacts), policy, at)) for at in times]
+    return [*points, Point(now, vitality(memory, policy, now))]
 
 
 def _as_of(at: datetime, memory: Facts, uses: Sequence[datetime], contacts: Sequence[datetime]) -> _Moment:

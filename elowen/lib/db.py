@@ -2,13 +2,13 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.transaction import TransactionManagementError
 
 CONFLICTS = {"40001", "40P01"}  # a serialization failure, a deadlock
@@ -88,6 +88,12 @@ def _transaction_of_its_own(level: str) -> Iterator[None]:
         with connection.cursor() as cursor:
             cursor.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
         yield
+
+
+def any_of(column: str, values: Collection[Any]) -> Q:
+    """Select the rows with one of these values, of which None may be one, as it may not in IN."""
+    named = Q(**{f"{column}__in": [value for value in values if value is not None]})
+    return named | Q(**{column: None}) if None in values else named
 
 
 def named_sql(rows: QuerySet[Any, Any]) -> tuple[str, dict[str, Any]]:

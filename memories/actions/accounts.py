@@ -57,6 +57,8 @@ def deactivate_account(*, account_id: int) -> Account:
 @transaction.atomic
 def delete_account(*, account: Account, by: Account) -> None:
     """Delete an account with its own memories; what it gave to pools stays there, without an author."""
+    # First the account, as a sweep does: in the other order each would wait for the other.
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     Memory.objects.filter(owner=account, category__in=Category.objects.filter(owner=None)).update(owner=None)
     purge_all(Memory.objects.owned_by(account), by=by, note=Note(reason="account deleted"))
     account.delete()

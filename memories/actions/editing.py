@@ -21,6 +21,8 @@ from memories.models.memory import MAX_BODY_CHARS, MAX_KIND_CHARS, MemoryQuerySe
 from memories.signals import memory_committed
 
 Action = MemoryEvent.Action
+KEPT = "Kept: counts as contact."  # the end of the reason of such an event
+ROOM_FOR_REASON = 300 - len(KEPT) - 1
 CHANGEABLE = ("body", "kind", "importance", "status")
 
 
@@ -269,8 +271,7 @@ def _contact(memory: Memory) -> datetime:
 
 
 def _kept(note: Note) -> Note:
-    said = f"{note.reason} (kept: counts as contact)" if note.reason else "Kept: counts as contact."
-    return replace(note, reason=said)
+    return replace(note, reason=f"{note.reason[:ROOM_FOR_REASON]} {KEPT}".strip())
 
 
 def _action_for(memory: Memory, changed: Sequence[str]) -> MemoryEvent.Action:

@@ -1,11 +1,11 @@
 """The one way in which memories go by themselves: checked again, counted, audited, and reversible."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import partial
 
 from django.db.models import Q
+from django.utils import timezone
 
 from elowen.lib.db import serializable
 from memories.actions.editing import write_changes
@@ -23,13 +23,7 @@ class Outcome(Enum):
     LIMITED = "limited"  # the account has lost as many as a day may take
 
 
-@dataclass(frozen=True)
-class Eviction:
-    outcome: Outcome
-    free_at: datetime | None = None  # when a refused account's window is empty again
-
-
-def auto_evict(*, memory_id: int, policy: RetentionPolicy, now: datetime) -> Eviction:
+def auto_evict(*, memory_id: int, policy: RetentionPolicy, now: datetime) -> Outcome:
     """Move a faded memory to the trash, if it still is one and its author's daily limit allows.
 
     One SERIALIZABLE transaction, repeated a bounded number of times when it meets another.
@@ -43,32 +37,27 @@ def auto_evict(*, memory_id: int, policy: RetentionPolicy, now: datetime) -> Evi
     return serializable(partial(_evict, memory_id, policy, now))
 
 
-def automatic_deletions(*, since: datetime) -> Q:
-    """Select the events that count against the limit.
+def lately_evicted(now: datetime) -> Q:
+    """Select the events that count against the limit: those of the 24 hours before the sweep's clock.
 
-    Those after `now` count as well: a clock that was set back must not make room for more.
+    Those after it count as well, and where the machine's clock is behind the sweep's, it decides: a clock
+    that is set back must not make room for more.
     """
-    return Q(automatic=True, created_at__gt=since)
+    return Q(automatic=True, created_at__gt=min(now, timezone.now()) - LIMIT_WINDOW)
 
 
-def _evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> Eviction:
+def _evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> Outcome:
     # The account first, so that the memories of one go one after the other and seldom in vain. Only
     # SERIALIZABLE guards the count: a pool's memory whose author is gone has no account to lock.
     list(Account.objects.filter(memories=memory_id).select_for_update(of=("self",), no_key=True))
     memory = Memory.objects.active().filter(pk=memory_id).select_for_update(of=("self",)).first()
     if memory is None or not is_evictable(memory, policy, now):
-        return Eviction(Outcome.SPARED)
-    newest = _window(memory.owner_id, now, at_most=policy.daily_deletion_limit)
-    if len(newest) >= policy.daily_deletion_limit:
-        return Eviction(Outcome.LIMITED, free_at=newest[0] + LIMIT_WINDOW if newest else None)
+        return Outcome.SPARED
+    lost = MemoryEvent.objects.filter(lately_evicted(now), account_id=memory.owner_id)
+    if lost.count() >= policy.daily_deletion_limit:
+        return Outcome.LIMITED
     alive = vitality(memory, policy, now)
     reason = f"Vitality {alive:.2f} is below the floor of {policy.floor:g}."
     note = Note(actor=ACTOR, reason=reason, automatic=True)
     write_changes(memory, {"status": Memory.Status.DELETED}, by=None, note=note)
-    return Eviction(Outcome.EVICTED)
-
-
-def _window(account_id: int | None, now: datetime, *, at_most: int) -> list[datetime]:
-    """Return when the account's latest automatic deletions of the last 24 hours were, newest first."""
-    events = MemoryEvent.objects.filter(automatic_deletions(since=now - LIMIT_WINDOW), account_id=account_id)
-    return list(events.order_by("-created_at").values_list("created_at", flat=True)[: max(at_most, 1)])
+    return Outcome.EVICTED

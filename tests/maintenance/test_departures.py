@@ -41,11 +41,10 @@ def test_what_is_due_after_the_last_sweep_stays() -> None:
 @pytest.mark.parametrize(
     ("ago", "at"),
     [
-        (DAY, timedelta()),  # has left the window
+        (DAY, timedelta()),
         (timedelta(), DAY),
-        (DAY - timedelta(seconds=30), timedelta(seconds=30)),  # soon free: the sweep comes once more
-        (DAY - HOUR, HOUR),
-        (DAY - HOUR - timedelta(seconds=1), DAY),
+        (DAY - timedelta(seconds=1), DAY),
+        (timedelta(hours=-1), 2 * DAY),
     ],
 )
 def test_recent_deletions_use_up_the_limit(ago: timedelta, at: timedelta) -> None:
@@ -70,19 +69,12 @@ def test_departures_agree_with_a_naive_reading(days: list[int], limit: int, rece
 
 def naively(waiting: list[Due], lost: list[datetime], limit: int) -> list[Departure]:
     gone: list[Departure] = []
-
-    def take(at: datetime, due_by: datetime) -> None:
-        for one in sorted(waiting, key=lambda memory: memory.memory_id):
-            spent = sum(1 for moment in lost if moment > at - DAY)
-            if one.at <= due_by and spent < limit and one.memory_id not in {g.memory_id for g in gone}:
-                gone.append(Departure(one.memory_id, at))
-                lost.append(at)
-
     for sweep in SWEEPS:
-        take(sweep, sweep)
-        free_at = max(lost, default=sweep - 2 * DAY) + DAY
-        if sweep < free_at <= sweep + HOUR:
-            take(free_at, sweep)
+        for one in sorted(waiting, key=lambda memory: memory.memory_id):
+            spent = sum(1 for moment in lost if moment > sweep - DAY)
+            if one.at <= sweep and spent < limit and one.memory_id not in {g.memory_id for g in gone}:
+                gone.append(Departure(one.memory_id, sweep))
+                lost.append(sweep)
     return gone
 
 

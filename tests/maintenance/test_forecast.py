@@ -14,7 +14,7 @@ from django_q.models import Schedule
 
 from maintenance.forecast import forecast
 from maintenance.retention import sweep
-from maintenance.schedules import SWEEP_TASK
+from maintenance.schedules import SWEEP_SCHEDULE, SWEEP_TASK, next_sweep_at
 from memories.actions.editing import keep_memory
 from memories.config import RETENTION, load_document, save_section
 from memories.models import Account, Category, Memory, MemoryEvent
@@ -40,7 +40,7 @@ DAY = timedelta(days=1)
 def clock() -> Iterator[time_machine.Traveller]:
     with time_machine.travel(START, tick=False) as traveller:
         Schedule.objects.create(
-            name="daily", func=SWEEP_TASK, schedule_type=Schedule.MINUTES, next_run=FIRST_SWEEP
+            name=SWEEP_SCHEDULE, func=SWEEP_TASK, schedule_type=Schedule.MINUTES, next_run=FIRST_SWEEP
         )
         yield traveller
 
@@ -129,9 +129,9 @@ def test_the_sweeps_do_what_was_foretold(
     )
     for _ in range(40):
         random_memory(random, random.choice([ada, ben]), pool)
-    for _ in range(random.randint(0, 5)):
+    for account in random.choices([ada, ben], k=random.randint(0, 9)):
         MemoryEvent.objects.create(
-            memory_id=0, account_id=ada.pk, action="delete", automatic=True,
+            memory_id=0, account_id=account.pk, action="delete", automatic=True,
             created_at=START - timedelta(hours=random.uniform(0, 15)),
         )  # fmt: skip
     coming = {reader.pk: foretold(reader, days) for reader in (ada, ben)}
@@ -163,15 +163,38 @@ def active(reader: Account) -> list[int]:
 
 
 def swept_daily(days: int, clock: time_machine.Traveller) -> list[tuple[int, datetime]]:
-    """Sweep at the planned times, and once more where a sweep asks for it."""
-    for day in range(days):
-        clock.move_to(FIRST_SWEEP + day * DAY)
-        run = sweep(now=timezone.now())
-        if run and run.again_at:
-            clock.move_to(run.again_at)
-            sweep(now=timezone.now())
+    """Sweep whenever it is planned."""
+    for _ in range(days):
+        clock.move_to(next_sweep_at(timezone.now()))
+        sweep(now=timezone.now())
     gone = MemoryEvent.objects.filter(automatic=True).exclude(memory_id=0)
     return list(gone.order_by("created_at", "memory_id").values_list("memory_id", "created_at"))
+
+
+@pytest.mark.parametrize("late", [timedelta(), timedelta(hours=5), timedelta(days=3)])
+def test_an_overdue_sweep_comes_now_and_then_every_day(
+    ada: Account, clock: time_machine.Traveller, late: timedelta
+) -> None:
+    clock.move_to(FIRST_SWEEP + late)
+    now = timezone.now()
+    faded(ada, 7)
+
+    coming = foretold(ada, 3)
+    happened = swept_daily(3, clock)
+
+    assert {at for _, at in coming} == {now, now + DAY}
+    assert coming == happened
+
+
+def test_a_large_backlog_is_cut_to_what_the_sweeps_can_take(ada: Account) -> None:
+    memories = faded(ada, 30)
+    (later,) = faded(ada, created_at=START - timedelta(days=15), importance=3)
+
+    coming = forecast(reader=ada, days=3)
+
+    assert [one.memory_id for one in coming.departures] == [memory.pk for memory in memories[:15]]
+    assert coming.waiting == 15 + 1
+    assert later.pk not in {one.memory_id for one in coming.departures}
 
 
 def test_rest_tells_what_goes_when_and_how_it_stands(api: Api, ada: Account) -> None:
@@ -230,4 +253,4 @@ def test_the_number_of_queries_does_not_grow(ada: Account) -> None:
     few = queries()
     faded(ada, 30)
 
-    assert queries() == few == 5
+    assert queries() == few == 8

@@ -138,5 +138,5 @@ def test_the_page_has_no_hidden_queries(
 ) -> None:
     faded(ada, 9)
 
-    with django_assert_num_queries(8):  # session, account, five of the forecast, the rows
+    with django_assert_num_queries(11):  # session, account, eight of the forecast, the rows
         text(page)

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from random import Random
 
 import pytest
+import time_machine
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -15,6 +17,7 @@ from pytest_django import DjangoAssertNumQueries
 from maintenance import candidates, retention
 from maintenance.models import SweepRun
 from maintenance.retention import UNUSABLE, sweep
+from maintenance.schedules import next_sweep_at, sync_schedules
 from memories import leases
 from memories.config import RETENTION, load_document, save_section
 from memories.models import Account, Memory, MemoryEvent
@@ -38,6 +41,12 @@ def swept(now: datetime = NOW, *, dry_run: bool = False) -> SweepRun:
     run = sweep(now=now, dry_run=dry_run)
     assert run is not None
     return run
+
+
+def swept_at(now: datetime) -> SweepRun:
+    """Sweep when the machine's clock says so too."""
+    with time_machine.travel(now, tick=False):
+        return swept(now)
 
 
 def counts(run: SweepRun) -> dict[str, int]:
@@ -77,7 +86,8 @@ def test_a_sweep_counts_the_memories_of_nobody_together() -> None:
     faded(None, 6, category=pool)
 
     assert counts(swept()) == {"scanned": 6, "eligible": 6, "evicted": 5, "limited": 1}
-    assert counts(swept(NOW + timedelta(days=1, minutes=1))) == {"scanned": 1, "eligible": 1, "evicted": 1}
+    later = swept_at(NOW + timedelta(days=1, minutes=1))
+    assert counts(later) == {"scanned": 1, "eligible": 1, "evicted": 1}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8])
@@ -128,23 +138,75 @@ def test_an_account_at_its_limit_costs_no_transaction_per_memory(
     swept()
     faded(ada, 40)
 
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(17):
         run = swept()
 
     assert counts(run) == {"scanned": 40, "eligible": 40, "limited": 40}
 
 
-def test_yesterdays_last_moment_does_not_cost_a_day(ada: Account) -> None:
+def test_the_next_sweep_comes_a_whole_day_after_the_last_one_ended(ada: Account) -> None:
+    """Else the last moment's deletions would still be within the 24 hours, and a day lost."""
+    sync_schedules()
     faded(ada, 8)
+
     first = swept()
-    newest = MemoryEvent.objects.filter(automatic=True).latest("created_at").created_at
+    due_at = next_sweep_at(NOW)
+    swept(dry_run=True)
 
-    early = swept(newest + timedelta(hours=24, seconds=-1))
+    assert first.finished_at is not None
+    assert due_at == first.finished_at + timedelta(hours=24)
+    assert next_sweep_at(NOW) == due_at
+    assert counts(swept_at(due_at)) == {"scanned": 3, "eligible": 3, "evicted": 3}
 
-    assert early.again_at == newest + timedelta(hours=24)
-    assert first.again_at is None
-    assert counts(early) == {"scanned": 3, "eligible": 3, "limited": 3}
-    assert counts(swept(early.again_at)) == {"scanned": 3, "eligible": 3, "evicted": 3}
+
+def test_a_sweep_on_a_slow_disk_keeps_its_lease_and_saves_its_counts_as_it_goes(
+    ada: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "STEP_EVICTIONS", 2)
+    monkeypatch.setattr(retention, "LEASE_SECONDS", 1)
+    for account in [ada, *(AccountFactory.create() for _ in range(7))]:
+        faded(account, 1)
+
+    with at_each_eviction("PERFORM pg_sleep(0.25)"):
+        run = swept()
+
+    assert run.state == SweepRun.State.DONE
+    assert counts(run) == {"scanned": 8, "eligible": 8, "evicted": 8}
+    assert sum(row.evicted for row in run.accounts.all()) == 8
+
+
+def test_counts_are_saved_once_however_often_it_is_tried() -> None:
+    run = SweepRun.objects.create(started_at=NOW, policy={}, upto=9)
+    step = retention._Step(9, 4, {None: Counter(eligible=3, evicted=3)})
+
+    for _ in range(2):
+        retention._save(run, step)
+
+    run.refresh_from_db()
+    assert counts(run) == {"scanned": 4, "eligible": 3, "evicted": 3}
+    assert run.accounts.get().evicted == 3
+
+
+def test_a_memory_raised_to_an_unusable_level_meanwhile_stops_nobody_else(ada: Account) -> None:
+    document = to_document(DEFAULT_POLICY)
+    document["halfLifeByImportance"] |= {"4": 0}
+    save_section(name=RETENTION, document=document, revision=load_document()[1], by=ada)
+    _, raised, _ = faded(ada, 3)
+
+    with at_each_eviction(f"UPDATE memories_memory SET importance = 4 WHERE id = {raised.pk}"):
+        run = swept()
+
+    assert counts(run) == {"scanned": 3, "eligible": 3, "evicted": 2, "failed": 1}
+
+
+def test_a_sweep_that_cannot_begin_gives_its_lease_back(ada: Account) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE maintenance_sweeprun ADD CONSTRAINT never CHECK (false) NOT VALID")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            sweep(now=NOW)
+        cursor.execute("ALTER TABLE maintenance_sweeprun DROP CONSTRAINT never")
+
+    assert swept().state == SweepRun.State.DONE
 
 
 def test_with_retention_off_nothing_is_looked_at(ada: Account) -> None:
@@ -227,7 +289,7 @@ def test_a_sweep_that_lost_its_lease_stops(ada: Account) -> None:
         run = swept()
 
     assert run.state == SweepRun.State.STOPPED
-    assert "taken over" in run.problem
+    assert run.problem == "Its lease ended before it was renewed; another sweep may have begun."
     assert counts(run) == {"scanned": 2, "eligible": 2, "evicted": 2}
 
 

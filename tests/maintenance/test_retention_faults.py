@@ -7,6 +7,7 @@ from ast import literal_eval
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,10 +16,10 @@ from django.utils import timezone
 from django_q.models import Schedule
 
 from elowen.lib import db
-from maintenance import tasks
+from maintenance import candidates, tasks
 from maintenance.models import SweepRun
 from maintenance.retention import LEASE, sweep
-from maintenance.schedules import ONCE_MORE, SWEEP_OPTIONS, next_sweep_at, sync_schedules
+from maintenance.schedules import SWEEP_OPTIONS, next_sweep_at, sync_schedules
 from memories.models import Account, Lease, Memory, MemoryEvent
 from tests.factories import AccountFactory, MemoryFactory
 from tests.faults import at_each_eviction, evictions_seen
@@ -169,13 +170,11 @@ def test_a_task_that_finds_a_dead_sweep_looks_again_after_its_lease(ada: Account
     tasks.sweep()
     tasks.sweep()
 
-    planned = Schedule.objects.get(name=ONCE_MORE)
+    planned = Schedule.objects.get()
     wait = planned.next_run - timezone.now()
     assert timedelta(seconds=60) < wait < timedelta(seconds=70)
     let_the_lease_end()
-    kwargs = literal_eval(planned.kwargs)
-    assert kwargs.pop("q_options") == SWEEP_OPTIONS  # the queue keeps these to itself
-    tasks.sweep(**kwargs)
+    tasks.sweep(**as_the_queue_calls_it(planned))
     assert lost(ada) == 2
 
 
@@ -190,18 +189,38 @@ def test_a_planned_look_is_left_out_when_a_sweep_has_ended_since(ada: Account) -
     assert lost(ada) == 0
 
 
-def test_a_sweep_refused_moments_too_early_is_planned_again(ada: Account) -> None:
-    faded(ada, 6)
-    soon = timezone.now() - timedelta(hours=24) + timedelta(minutes=5)
-    for _ in range(5):
-        MemoryEvent.objects.create(
-            memory_id=0, account_id=ada.pk, action="delete", automatic=True, created_at=soon
-        )
+def test_a_sweep_that_lost_its_lease_is_gone_on_with(
+    ada: Account, ben: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for account in (ada, ben):
+        faded(account, 1)
 
-    tasks.sweep()
+    monkeypatch.setattr(candidates, "PAGE_ROWS", 1)
+    with at_each_eviction("UPDATE memories_lease SET fence = fence + 1 WHERE name = 'sweep'"):
+        tasks.sweep()
+    assert (lost(ada), lost(ben)) == (1, 0)
+    let_the_lease_end()
+    tasks.sweep(**as_the_queue_calls_it(Schedule.objects.get()))
 
-    assert Schedule.objects.get(name=ONCE_MORE).next_run == soon + timedelta(hours=24)
-    assert lost(ada) == 5
+    assert lost(ben) == 1
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_an_operator_asks_for_during_a_sweep_is_not_forgotten(ada: Account, dry_run: bool) -> None:
+    Lease.objects.create(name=LEASE, until=timezone.now() + timedelta(seconds=60), fence=1)
+
+    tasks.sweep(dry_run=dry_run, asked_by="olga")
+    let_the_lease_end()
+    tasks.sweep(**as_the_queue_calls_it(Schedule.objects.get()))
+
+    run = SweepRun.objects.get()
+    assert (run.dry_run, run.asked_by) == (dry_run, "olga")
+
+
+def as_the_queue_calls_it(planned: Schedule) -> dict[str, Any]:
+    kwargs: dict[str, Any] = literal_eval(planned.kwargs)
+    assert kwargs.pop("q_options") == SWEEP_OPTIONS  # the queue keeps these to itself
+    return kwargs
 
 
 def test_the_next_daily_sweep_is_known() -> None:

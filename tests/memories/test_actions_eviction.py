@@ -7,8 +7,10 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+import time_machine
 from django.utils import timezone
 
+from memories.actions.accounts import delete_account
 from memories.actions.editing import (
     archive_memory,
     change_memory,
@@ -21,8 +23,9 @@ from memories.actions.eviction import Outcome, auto_evict
 from memories.actions.purging import purge_memory
 from memories.actions.usage import mark_used
 from memories.models import Account, Memory, MemoryEvent
-from memories.policy import DEFAULT_POLICY
+from memories.policy import DEFAULT_POLICY, RetentionPolicy
 from tests.factories import AccountFactory, CategoryFactory, MemoryFactory, ProjectFactory
+from tests.faults import at_each_eviction
 from tests.processes import answer, go, python
 from tests.threads import at_once
 
@@ -36,8 +39,10 @@ def faded(owner: Account | None, **fields: object) -> Memory:
     return memory
 
 
-def evict(memory: Memory, policy: object = DEFAULT_POLICY, *, at: timedelta = timedelta()) -> Outcome:
-    return auto_evict(memory_id=memory.pk, policy=policy, now=NOW + at).outcome  # type: ignore[arg-type]
+def evict(
+    memory: Memory, policy: RetentionPolicy = DEFAULT_POLICY, *, at: timedelta = timedelta()
+) -> Outcome:
+    return auto_evict(memory_id=memory.pk, policy=policy, now=NOW + at)
 
 
 def lost(account: Account | None, ago: timedelta, *, automatic: bool = True) -> None:
@@ -169,12 +174,9 @@ def test_a_lowered_limit_counts_what_the_window_holds(ada: Account) -> None:
     for hours in (1, 2, 3):
         lost(ada, timedelta(hours=hours))
 
-    answer = auto_evict(
-        memory_id=faded(ada).pk, policy=replace(DEFAULT_POLICY, daily_deletion_limit=2), now=NOW
-    )
+    lowered = replace(DEFAULT_POLICY, daily_deletion_limit=2)
 
-    assert answer.outcome is Outcome.LIMITED
-    assert answer.free_at == NOW + timedelta(hours=23)
+    assert evict(faded(ada), lowered) is Outcome.LIMITED
 
 
 @pytest.mark.django_db
@@ -223,6 +225,60 @@ def test_with_retention_off_nothing_goes(ada: Account) -> None:
     assert evict(faded(ada), replace(DEFAULT_POLICY, enabled=False)) is Outcome.SPARED
 
 
+@pytest.mark.django_db
+def test_a_machine_whose_clock_fell_behind_the_sweeps_still_counts(ada: Account) -> None:
+    memories = [faded(ada) for _ in range(6)]
+
+    with time_machine.travel(NOW - timedelta(hours=30), tick=False):
+        outcomes = [evict(memory) for memory in memories]
+
+    assert outcomes == [Outcome.EVICTED] * 5 + [Outcome.LIMITED]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("limit", [0, -3])
+def test_a_limit_of_nothing_takes_nothing(ada: Account, limit: int) -> None:
+    assert evict(faded(ada), replace(DEFAULT_POLICY, daily_deletion_limit=limit)) is Outcome.LIMITED
+
+
+@pytest.mark.django_db
+def test_a_half_life_of_almost_nothing_is_no_error(ada: Account) -> None:
+    assert evict(faded(ada), replace(DEFAULT_POLICY, half_lives=(1e-310,) * 10)) is Outcome.EVICTED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_memories_without_an_author_no_two_go_at_once() -> None:
+    """No account to lock: only the isolation of the transaction keeps the count."""
+    pool = CategoryFactory.create(owner=None, project=ProjectFactory.create())
+    memories = [faded(None, category=pool) for _ in range(4)]
+    one_a_day = replace(DEFAULT_POLICY, daily_deletion_limit=1)
+
+    with at_each_eviction("PERFORM pg_sleep(0.3)"):
+        outcomes = at_once([partial(evict, memory, one_a_day) for memory in memories])
+
+    assert outcomes.count(Outcome.EVICTED) == 1
+    assert MemoryEvent.objects.filter(automatic=True).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_account_can_be_deleted_while_its_memories_are_swept(ada: Account, ben: Account) -> None:
+    """Both lock the account first; in opposite orders each would wait for the other."""
+    memories = [faded(ada) for _ in range(20)]
+
+    def sweep() -> list[Outcome]:
+        return [evict(memory) for memory in memories]
+
+    def delete() -> list[Outcome]:
+        delete_account(account=ada, by=ben)
+        return []
+
+    with at_each_eviction("PERFORM pg_sleep(0.02)"):
+        at_once([sweep, delete])
+
+    assert not Account.objects.filter(pk=ada.pk).exists()
+    assert not Memory.objects.exists()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_four_threads_at_one_account_never_take_a_sixth(ada: Account) -> None:
     memories = [faded(ada) for _ in range(12)]
@@ -246,7 +302,7 @@ from memories.policy import DEFAULT_POLICY
 now, outcomes, ids = timezone.now(), [], list(Memory.objects.values_list("pk", flat=True))
 random.shuffle(ids)  # in one order, each would wait for the other at the first row
 for memory_id in ids:
-    outcomes.append(auto_evict(memory_id=memory_id, policy=DEFAULT_POLICY, now=now).outcome.value)
+    outcomes.append(auto_evict(memory_id=memory_id, policy=DEFAULT_POLICY, now=now).value)
 print(json.dumps(outcomes))
 """
 

@@ -82,7 +82,7 @@ def test_the_uses_of_a_very_busy_memory_are_bounded_and_the_rest_still_right(
     memory.use_count, memory.last_used_at = len(times), NOW
     memory.save()
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         found = history_of(memory, days=365)
 
     assert len(found.recalls) == MAX_USES

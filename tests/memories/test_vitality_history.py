@@ -25,7 +25,7 @@ class Facts:
 
 
 def history(memory: Facts, *uses: datetime, **options: Any) -> VitalityHistory:
-    given = {"days": 30, "uses": uses, "swept": True, "policy": DEFAULT_POLICY} | options
+    given = {"days": 30, "uses": uses, "kept": [], "swept": True, "policy": DEFAULT_POLICY} | options
     return vitality_history(memory, now=NOW, **given)  # type: ignore[arg-type]
 
 
@@ -108,14 +108,20 @@ def test_uses_without_a_time_leave_no_past() -> None:
 def test_keeping_counts_as_contact_and_not_as_a_recall() -> None:
     kept = Facts(last_used_at=NOW - 5 * DAY, created_at=NOW - 26 * DAY)
 
-    found = history(kept)
+    found = history(kept, kept=[NOW - 12 * DAY, NOW - 5 * DAY])
 
     values = {point.at: point.vitality for point in found.points}
     before = max(at for at in values if at < NOW - 5 * DAY)
     assert found.recalls == []
-    assert values[NOW - 5 * DAY] == 50
-    assert values[before] < 26
+    assert values[NOW - 12 * DAY] == values[NOW - 5 * DAY] == 50
+    assert 38 < values[before] < 42  # since it was kept the time before, not since it was made
     assert found.points[-1].vitality == vitality(kept, DEFAULT_POLICY, NOW)
+
+
+def test_a_contact_that_lies_ahead_of_a_clock_set_back_counts_now() -> None:
+    found = history(Facts(last_used_at=NOW + DAY / 24, created_at=NOW - 60 * DAY))
+
+    assert found.points[-1].vitality == found.forecast[0].vitality == 50
 
 
 def test_the_future_goes_to_the_day_it_may_go() -> None:
