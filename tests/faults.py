@@ -7,7 +7,7 @@ from django.db import connection
 
 
 @contextmanager
-def at_each_eviction(then: str) -> Iterator[None]:
+def at_each_eviction(then: str, *, when: str = "new.automatic") -> Iterator[None]:
     """While this lasts, run PL/pgSQL whenever a memory is evicted; `seen` counts, `new` is the event."""
     with connection.cursor() as cursor:
         cursor.execute(f"""
@@ -16,7 +16,7 @@ def at_each_eviction(then: str) -> Iterator[None]:
             DECLARE seen bigint := nextval('evictions_seen');
             BEGIN {then}; RETURN new; END $$;
             CREATE TRIGGER at_eviction AFTER INSERT ON memories_memoryevent
-            FOR EACH ROW WHEN (new.automatic) EXECUTE FUNCTION at_eviction();
+            FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION at_eviction();
         """)
     try:
         yield
