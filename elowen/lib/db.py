@@ -11,9 +11,9 @@ from django.db import Error, InterfaceError, OperationalError, connection, trans
 from django.db.models import Q, QuerySet
 from django.db.transaction import TransactionManagementError
 
-CONFLICTS = {"40001", "40P01"}  # a serialization failure, a deadlock
+CONFLICTS = {"40001", "40P01", "55P03"}  # a serialization failure, a deadlock, a lock that would not wait
 ATTEMPTS = 10
-FIRST_PAUSE_S = 0.001  # at most; doubled each time
+FIRST_PAUSE_S, MOST_DOUBLINGS = 0.001, 2  # at most so long; doubled each time
 SHUT_DOWN = {"57P01", "57P02", "57P03"}  # by an administrator, by a crash, not ready yet
 RECONNECTS = 4
 RECONNECT_PAUSE_S = 0.5  # doubled each time
@@ -30,9 +30,13 @@ def read_snapshot() -> Iterator[None]:
         yield
 
 
-def serializable[T](work: Callable[[], T], *, attempts: int = ATTEMPTS) -> T:
+def serializable[T](
+    work: Callable[[], T], *, attempts: int = ATTEMPTS, wait: Callable[[], object] = lambda: None
+) -> T:
     """Do `work` in a SERIALIZABLE transaction; if it meets another one, from its beginning again.
 
+    Args:
+        wait: called before each new attempt, outside of the transaction, to let the other one end.
     Raises:
         OperationalError: every attempt met a conflict.
         TransactionManagementError: a transaction is open already; its level cannot be changed.
@@ -44,7 +48,8 @@ def serializable[T](work: Callable[[], T], *, attempts: int = ATTEMPTS) -> T:
         except OperationalError as error:
             if sqlstate_of(error) not in CONFLICTS:
                 raise
-            time.sleep(random.uniform(0, FIRST_PAUSE_S * 2**attempt))
+            time.sleep(random.uniform(0, FIRST_PAUSE_S * 2 ** min(attempt, MOST_DOUBLINGS)))
+            wait()
     with _transaction_of_its_own("SERIALIZABLE"):
         return work()
 

@@ -4,7 +4,8 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 
-from django.db.models import Q
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from elowen.lib.db import serializable
@@ -15,6 +16,7 @@ from memories.policy import LIMIT_WINDOW, RetentionPolicy
 from memories.vitality import is_evictable, vitality
 
 ACTOR = "daemon"
+ATTEMPTS = 40
 
 
 class Outcome(Enum):
@@ -34,7 +36,8 @@ def auto_evict(*, memory_id: int, policy: RetentionPolicy, now: datetime) -> Out
         ValueError: the policy has no usable half-life for the memory's importance.
         OperationalError: every attempt met another transaction, or the database is gone.
     """
-    return serializable(partial(_evict, memory_id, policy, now))
+    work = partial(_evict, memory_id, policy, now)
+    return serializable(work, attempts=ATTEMPTS, wait=partial(_wait_for_account, memory_id))
 
 
 def lately_evicted(now: datetime) -> Q:
@@ -49,7 +52,8 @@ def lately_evicted(now: datetime) -> Q:
 def _evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> Outcome:
     # The account first, so that the memories of one go one after the other and seldom in vain. Only
     # SERIALIZABLE guards the count: a pool's memory whose author is gone has no account to lock.
-    list(Account.objects.filter(memories=memory_id).select_for_update(of=("self",), no_key=True))
+    # Without waiting: a snapshot from before a wait would not see what the other one did.
+    list(_account_of(memory_id).select_for_update(of=("self",), no_key=True, nowait=True))
     memory = Memory.objects.active().filter(pk=memory_id).select_for_update(of=("self",)).first()
     if memory is None or not is_evictable(memory, policy, now):
         return Outcome.SPARED
@@ -61,3 +65,12 @@ def _evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> Outcome:
     note = Note(actor=ACTOR, reason=reason, automatic=True)
     write_changes(memory, {"status": Memory.Status.DELETED}, by=None, note=note)
     return Outcome.EVICTED
+
+
+@transaction.atomic
+def _wait_for_account(memory_id: int) -> None:
+    list(_account_of(memory_id).select_for_update(of=("self",), no_key=True))
+
+
+def _account_of(memory_id: int) -> QuerySet[Account]:
+    return Account.objects.filter(memories=memory_id)

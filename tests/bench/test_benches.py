@@ -59,3 +59,17 @@ def test_the_locomo_benchmark_finds_what_was_said(tmp_path: Path) -> None:
     assert (result["texts"], result["questions"]) == (3, 2)  # the adversarial question is left out
     assert result["quality"]["retrieve"]["all"]["recall@5"] == 1
     assert result["commit_to_searchable_ms"]["p50"] > 0
+
+
+def test_the_sweep_benchmark_looks_at_all_and_never_takes_too_many() -> None:
+    sizes = {"--memories": 600, "--accounts": 12, "--rounds": 1, "--limit": 8, "--calls": 10}
+    result = last_line_of("bench.sweep", *(str(word) for pair in sizes.items() for word in pair))
+
+    scan, swept, evict = result["scan"], result["sweep"], result["evict"]
+    assert (scan["disagreements"], scan["due"]) == (0, swept["eligible"])
+    assert (swept["scanned"], swept["evicted"], swept["failed"]) == (600, swept["expected"], 0)
+    assert swept["evicted"] + swept["limited"] == swept["eligible"]
+    for one in (evict["one"], evict["four_apart"], evict["four_together"]):
+        assert one["evicted"] + one["limited"] + one["failed"] == one["calls"]
+    assert [evict[name]["calls"] for name in ("one", "four_apart", "four_together")] == [10, 40, 10]
+    assert (swept["accounts_over_limit"], evict["accounts_over_limit"]) == (0, 0)
