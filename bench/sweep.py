@@ -5,7 +5,8 @@
 First the pages of the sweep's SQL filter, beside asking Python for every row. Then one whole sweep, in a
 process of its own. Last `auto_evict` by one worker and by four, with an account each and all on the same one,
 under a policy by which every memory is due; of each account a few more are asked for than the limit lets go.
-What is compared takes turns in one run: compare ratios, milliseconds depend on the machine.
+Four that only count tell how many processors there really are. What is compared takes turns in one run:
+compare ratios, milliseconds depend on the machine.
 """
 
 import argparse
@@ -83,10 +84,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=200, help="daily limit where workers evict")
     parser.add_argument("--calls", type=int, default=220, help="memories of one account that are asked for")
     args = parser.parse_args()
-    if args.accounts < TURN_ACCOUNTS * (args.rounds + WARM_UP):
-        parser.error(f"Each round, and one before, needs {TURN_ACCOUNTS} accounts of its own.")
-    if args.memories // args.accounts < args.calls:
-        parser.error(f"Each account needs {args.calls} memories.")
+    accounts = TURN_ACCOUNTS * (args.rounds + WARM_UP)
+    if args.accounts < accounts or args.memories < args.accounts * args.calls:
+        parser.error(f"These need {accounts} accounts at least, of {args.calls} memories each.")
     with own_database():
         results = measure(args)
     show(results)
@@ -206,16 +206,20 @@ def peak_mib() -> float:
 def compare_workers(rounds: int, limit: int, calls: int) -> dict[str, Any]:
     policy = replace(DEFAULT_POLICY, floor=90, grace_days=0, daily_deletion_limit=limit)
     done: dict[str, list[list[Work]]] = defaultdict(list)
+    alone, crowd = list[int](), list[int]()
     with ExitStack() as stack:
         workers = [stack.enter_context(worker()) for _ in range(WORKERS)]
         for hands in deal(rounds + WARM_UP, calls):
             for name, shares in hands.items():
                 done[name].append(work_off(workers, shares, policy))
+            alone.append(loops_of(workers[:1]))
+            crowd.append(loops_of(workers))
     found = {name: summary(turns[WARM_UP:]) for name, turns in done.items()}
     rates = {name: one["evictions_per_s"] for name, one in found.items()}
     return found | {
         "apart_per_one": round(rates["four_apart"] / rates["one"], 2),
         "together_per_one": round(rates["four_together"] / rates["one"], 2),
+        "counting_four_per_one": round(median(crowd) / median(alone), 2),
         "accounts_over_limit": number(OVER, limit=limit),
     }
 
@@ -274,6 +278,19 @@ def evict(memory_id: int, policy: RetentionPolicy, now: datetime) -> str:
         return str(auto_evict(memory_id=memory_id, policy=policy, now=now).value)
     except OperationalError:
         return "failed"
+
+
+def loops_of(workers: Sequence[ProcessPoolExecutor]) -> int:
+    started = [one.submit(count_up) for one in workers]
+    return sum(one.result() for one in started)
+
+
+def count_up(seconds: float = 0.3) -> int:
+    """Return how often a loop without a database runs."""
+    ends, loops = time.monotonic() + seconds, 0
+    while time.monotonic() < ends:
+        loops += len([n for n in range(1000) if n % 7])
+    return loops
 
 
 def summary(turns: Sequence[Sequence[Work]]) -> dict[str, Any]:

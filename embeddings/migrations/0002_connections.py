@@ -107,7 +107,15 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("base_url", models.CharField(blank=True, max_length=1000)),
+                (
+                    "base_url",
+                    models.CharField(
+                        blank=True,
+                        help_text="Leave it empty for the provider's own.",
+                        max_length=1000,
+                        verbose_name="base address",
+                    ),
+                ),
                 ("sealed_key", models.BinaryField()),
                 ("paused", models.BooleanField(default=False)),
                 ("place", models.PositiveSmallIntegerField(default=0, verbose_name="order")),

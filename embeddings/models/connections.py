@@ -32,7 +32,9 @@ class Connection(models.Model):
     provider = models.CharField(max_length=20, choices=[(one.id, one.name) for one in PROVIDERS.values()])
     label = models.CharField(max_length=60)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.API_KEY)
-    base_url = models.CharField(max_length=1000, blank=True)  # empty: the provider's own
+    base_url = models.CharField(
+        "base address", max_length=1000, blank=True, help_text="Leave it empty for the provider's own."
+    )
     sealed_key = models.BinaryField()
     paused = models.BooleanField(default=False)
     place = models.PositiveSmallIntegerField("order", default=0)  # the lower, the sooner
