@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=1)
     parser.add_argument("--notes", action="store_true", help="store observations instead of turns")
     parser.add_argument("--searchable", type=int, default=10, help="memories to time until they are found")
-    parser.add_argument("--paraphrase", type=int, default=700, help="per mille; 990 leaves nearly all in")
+    parser.add_argument("--paraphrase", type=int, default=900, help="per mille; 990 leaves nearly all in")
     args = parser.parse_args()
     document = json.loads(args.path.read_text(encoding="utf-8"))[: args.conversations]
     conversations = [conversation_of(entry, notes=args.notes) for entry in document]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recall.retrieval import Recall
     from recall.scope import RecallScope
 
-COUNT, BYTES, FLOOR, PARAPHRASE = 10, 20_000, 0.2, 0.7
+COUNT, BYTES, FLOOR, PARAPHRASE = 10, 20_000, 0.2, 0.9
 CATEGORIES, TOPICS, BODY_CHARS = 8, 50, 200
 HALF_LIVES = np.array([1, 3, 7, 14, 21, 30, 45, 60, 90, 180], float)
 CLOSE = 1e-6  # scores nearer than this may change places: pgvector adds up in float32

@@ -20,7 +20,7 @@ from memories.api.config import Config
 from memories.urls_api import memory_urlpatterns
 from memories.urls_api import urlpatterns as memories_api
 from recall.api import MemoryListWithSearch
-from recall.config import LIMITS
+from recall.config import limits_under
 from recall.urls import urlpatterns as recall_paths
 
 # The documentation's own script writes styles into the page; nothing else may.
@@ -40,7 +40,7 @@ urlpatterns = [
     path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
     path("api/docs", docs_csp(SpectacularSwaggerSplitView.as_view(url_name="schema")), name="docs"),
     path("api/memory", MemoryListWithSearch.as_view()),
-    path("api/config", Config.as_view(limits=LIMITS)),
+    path("api/config", Config.as_view(limits_under=limits_under)),
     path("api/memory/", include((recall_paths, "recall"))),
     path("api/memory/", include((embedding_paths, "embeddings"))),
     path("api/memory/", include((maintenance_paths, "maintenance-api"))),

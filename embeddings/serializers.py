@@ -30,6 +30,9 @@ class EmbeddingStateSerializer(serializers.Serializer[object]):
     dimensions = serializers.IntegerField(allow_null=True)
     spaceId = serializers.IntegerField()
     languages = serializers.CharField(allow_null=True, help_text="Of the bundled model; null otherwise.")
+    calibrated = serializers.BooleanField(
+        help_text="Whether the thresholds of recall were measured with this model, or are a cautious guess."
+    )
     pending = serializers.IntegerField(help_text="Memories of your own account that wait for a vector.")
 
 

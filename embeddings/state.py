@@ -9,6 +9,7 @@ from django.conf import settings
 from elowen.lib.errors import Invalid, Unavailable
 from elowen.providers.endpoint import LOCAL, Endpoint
 from elowen.providers.vectors import Vector
+from embeddings.calibration import is_calibrated
 from embeddings.config import EmbeddingConfig, endpoint, load
 from embeddings.connections import INSTANCE, Identity, Served, authorized
 from embeddings.embedding import Purpose, Run, embed, rows_from
@@ -27,6 +28,7 @@ def describe(account: Account) -> dict[str, Any]:
         "model": place.model,
         "spaceId": EmbeddingSpace.objects.row_of(space_of(place)).pk,
         "languages": LANGUAGES[settings.EMBEDDER] if config.provider == LOCAL else None,
+        "calibrated": is_calibrated(place.provider, place.model),
         "pending": PendingMemory.objects.filter(account_id=account.pk).count(),
     }
 

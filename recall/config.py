@@ -1,9 +1,12 @@
 """The limits of recall: defaults, bounds, and what an operator has stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from elowen.lib.errors import Invalid
+from embeddings.calibration import UNKNOWN, Calibration, calibration_of
+from embeddings.config import SECTION, endpoint, parse
 from memories.config import RETENTION, load_document, usable
 from memories.limits import Limit, in_force
 from memories.policy import RetentionPolicy, from_document
@@ -12,12 +15,12 @@ from recall.ranking import Weights, sound_weights
 RUNTIME, BRAIN = "runtime.limits", "brain.limits"
 
 
-# Per mille of a cosine or of the score, counts, and UTF-8 bytes of bodies. The three thresholds suit the
-# bundled English model; they are properties of a model.
+# Per mille of a cosine or of the score, counts, and UTF-8 bytes of bodies. The defaults of the first three
+# are those of a model that nobody has measured; `limits_under` puts those of the model in use in their place.
 LIMITS = {
-    "memorySemanticFloorPerMille": Limit(RUNTIME, 200, 0, 950),
-    "memoryParaphrasePerMille": Limit(RUNTIME, 700, 500, 990),
-    "memoryDuplicatePerMille": Limit(RUNTIME, 930, 500, 990),
+    "memorySemanticFloorPerMille": Limit(RUNTIME, UNKNOWN.floor, 0, 950),
+    "memoryParaphrasePerMille": Limit(RUNTIME, UNKNOWN.paraphrase, 500, 990),
+    "memoryDuplicatePerMille": Limit(RUNTIME, UNKNOWN.duplicate, 500, 990),
     "memoryImportanceWeightPerMille": Limit(RUNTIME, 100, 0, 300),
     "memoryVitalityWeightPerMille": Limit(RUNTIME, 100, 0, 300),
     "memoryRecallCount": Limit(BRAIN, 10, 1, 50),
@@ -57,8 +60,27 @@ def load_limits() -> RecallLimits:
     return limits_in(load_document()[0])
 
 
+def limits_under(sections: Mapping[str, Any]) -> dict[str, Limit]:
+    """Return the limits with the defaults that suit the model these settings name."""
+    measured = calibration_under(sections)
+    defaults = {
+        "memorySemanticFloorPerMille": measured.floor,
+        "memoryParaphrasePerMille": measured.paraphrase,
+        "memoryDuplicatePerMille": measured.duplicate,
+    }
+    return {name: replace(one, default=defaults.get(name, one.default)) for name, one in LIMITS.items()}
+
+
+def calibration_under(sections: Mapping[str, Any]) -> Calibration:
+    try:
+        place = endpoint(parse(sections.get(SECTION, {})))
+    except Invalid:
+        return UNKNOWN
+    return calibration_of(place.provider, place.model)
+
+
 def limits_in(sections: Mapping[str, Any]) -> RecallLimits:
-    value = in_force(LIMITS, sections)
+    value = in_force(limits_under(sections), sections)
     return RecallLimits(
         floor=value["memorySemanticFloorPerMille"] / 1000,
         paraphrase=value["memoryParaphrasePerMille"] / 1000,

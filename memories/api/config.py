@@ -1,3 +1,4 @@
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -31,8 +32,15 @@ class StaleDocument(Conflict):
         self.more = {"current": current}
 
 
+type LimitsUnder = Callable[[Mapping[str, Any]], Limits]
+
+
+def no_limits(sections: Mapping[str, Any]) -> Limits:
+    return {}
+
+
 class Config(APIView):
-    limits: Limits = {}
+    limits_under: LimitsUnder = staticmethod(no_limits)  # which limits there are under these settings
 
     @extend_schema(operation_id="config_get", responses=ConfigDocument)
     def get(self, request: Request) -> Response:
@@ -49,22 +57,23 @@ class Config(APIView):
         if not account.is_staff:
             raise Refused("Only administrators change settings.")
         data = validated(ConfigInput, request.data)
-        changes = changes_in(data, self.limits)
+        changes = changes_in(data, self.limits_under(config.load_document()[0]))
         revision = stated_revision(request, data)
         try:
             config.save(by=account, changes=changes, revision=revision)
         except Stale as stale:
-            raise StaleDocument(document(self.limits)) from stale
+            raise StaleDocument(document(self.limits_under)) from stale
         return self.reply()
 
     def reply(self) -> Response:
-        current = document(self.limits)
+        current = document(self.limits_under)
         return Response(current, headers={"ETag": f'"{current["revision"]}"'})
 
 
-def document(limits: Limits) -> dict[str, Any]:
+def document(limits_under: LimitsUnder) -> dict[str, Any]:
     """Return the settings in force, with what they are by default and may be."""
     sections, revision = config.load_document()
+    limits = limits_under(sections)
     policy = from_document(sections.get(config.RETENTION, {}))
     defaults = {name: limit.default for name, limit in limits.items()}
     bounds = {name: [limit.low, limit.high] for name, limit in limits.items()}

@@ -39,6 +39,7 @@ def test_everybody_reads_the_settings_and_the_own_backlog(ada: Account, ben: Acc
         "dimensions": None,
         "spaceId": space.pk,
         "languages": "English",
+        "calibrated": True,
         "pending": 2,
     }
 

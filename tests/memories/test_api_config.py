@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memories.models import Account, ConfigEvent, ConfigSection
-from recall.config import LIMITS, load_limits
+from recall.config import limits_under, load_limits
 from tests.conftest import Api
 from tests.factories import AccountFactory
 
@@ -21,7 +21,7 @@ def root(db: None) -> Account:
 def test_the_document_has_each_limit_with_its_default_and_bounds(api: Api, ada: Account) -> None:
     document = api(ada).get("/api/config").json()
 
-    for name, setting in LIMITS.items():
+    for name, setting in limits_under({}).items():
         part = setting.section.partition(".")[0]
         assert document[part]["limits"][name] == setting.default
         assert document["defaults"][part]["limits"][name] == setting.default
@@ -40,7 +40,7 @@ def test_a_change_of_several_sections_is_in_force_and_in_the_trail(api: Api, roo
 
     assert saved.status_code == 200
     assert saved["ETag"] == f'"{saved.json()["revision"]}"' != read["ETag"]
-    assert saved.json()["runtime"]["limits"]["memoryParaphrasePerMille"] == 700
+    assert saved.json()["runtime"]["limits"]["memoryParaphrasePerMille"] == 900
     assert (load_limits().floor, load_limits().count) == (0.25, 7)
     assert ConfigEvent.objects.filter(actor=f"user:{root.pk}").count() == 3
 

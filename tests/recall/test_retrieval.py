@@ -391,5 +391,5 @@ def test_a_limit_out_of_bounds_counts_as_not_set(ada: Account, set_limits: SetLi
 
     limits = load_config().limits
 
-    assert (limits.floor, limits.paraphrase, limits.duplicate) == (0.2, 0.7, 0.93)
+    assert (limits.floor, limits.paraphrase, limits.duplicate) == (0.2, 0.9, 0.93)
     assert (limits.weights.importance, limits.weights.vitality) == (0.1, 0.3)
