@@ -14,7 +14,14 @@ from embeddings.actions.connecting import (
     change_connection,
     remove_connection,
 )
-from embeddings.models import Connection, ConnectionEvent, EmbeddingSpace, EmbeddingUsage, PendingMemory
+from embeddings.models import (
+    Connection,
+    ConnectionEvent,
+    EmbeddingSpace,
+    EmbeddingUsage,
+    PendingMemory,
+    Reindex,
+)
 from memories.requests import account_of
 
 
@@ -113,13 +120,22 @@ class EmbeddingUsageAdmin(ReadOnlyAdmin[EmbeddingUsage]):
 
 @admin.register(EmbeddingSpace)
 class EmbeddingSpaceAdmin(ReadOnlyAdmin[EmbeddingSpace]):
-    list_display = ["id", "provider", "model", "width", "dims", "created_at"]
-    fields = ["provider", "model", "width", "dims", "created_at"]
+    list_display = ["id", "provider", "model", "width", "dims", "held_until", "created_at"]
+    fields = ["provider", "model", "width", "dims", "held_until", "created_at"]
+
+
+@admin.register(Reindex)
+class ReindexAdmin(ReadOnlyAdmin[Reindex]):
+    list_display = ["started_at", "space", "state", "total", "asked_by", "stopped_by", "ended_at"]
+    list_select_related = ["space"]
+    list_filter = ["state"]
+    ordering = ["-pk"]
 
 
 @admin.register(PendingMemory)
 class PendingMemoryAdmin(ReadOnlyAdmin[PendingMemory]):
-    list_display = ["memory_id", "account_id", "attempts", "next_at"]
-    fields = ["account_id", "attempts", "next_at"]
+    list_display = ["memory_id", "account_id", "backfill", "attempts", "next_at"]
+    fields = ["account_id", "backfill", "attempts", "next_at"]
+    list_filter = ["backfill"]
     search_fields = ["=memory__pk", "=account_id"]
     ordering = ["next_at"]

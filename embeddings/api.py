@@ -5,6 +5,7 @@ from rest_framework.views import APIView
 
 from elowen.lib.errors import Refused
 from embeddings import state
+from embeddings.actions.reindexing import begin_reindex, stop_reindex
 from embeddings.actions.storing import change_config
 from embeddings.config import EmbeddingConfig, load, parse
 from embeddings.connections import Identity
@@ -32,6 +33,23 @@ class EmbeddingView(APIView):
         """Change the model, for administrators. Everything is indexed anew in the background."""
         account = administrator(request)
         change_config(config=config_in(request), by=account)
+        return Response(state.describe(account))
+
+
+class ReindexView(APIView):
+    @extend_schema(operation_id="embedding_reindex", request=None, responses={202: EmbeddingStateSerializer})
+    def post(self, request: Request) -> Response:
+        """Look for memories without a vector and index them now, for administrators. Goes on where it
+        was stopped, and tries at once what has failed before."""
+        account = administrator(request)
+        begin_reindex(by=account)
+        return Response(state.describe(account), status=202)
+
+    @extend_schema(operation_id="embedding_reindex_stop", responses=EmbeddingStateSerializer)
+    def delete(self, request: Request) -> Response:
+        """Stop it until it is begun again; what is written meanwhile is still indexed."""
+        account = administrator(request)
+        stop_reindex(by=account)
         return Response(state.describe(account))
 
 

@@ -13,6 +13,6 @@ class EmbeddingsConfig(AppConfig):
 
 
 def wake_queue(**news: Any) -> None:
-    from embeddings.queue import wake
+    from embeddings.pending import wake
 
     wake()

@@ -18,6 +18,7 @@ ENDPOINT = "endpoint"
 CHOICES = (LOCAL, ENDPOINT, *PROVIDERS)
 MAX_MODEL_CHARS = 200
 MAX_WIDTH = 16_000  # of a halfvec
+MAX_RETRIES = 3
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class EmbeddingConfig:
     model: str = ""  # empty for the bundled model, which the environment chooses
     base_url: str = ""
     width: int | None = None  # asked for; None takes what the model gives
+    max_retries: int = MAX_RETRIES  # through other connections, after the first was refused
 
     @property
     def is_connected(self) -> bool:
@@ -37,6 +39,7 @@ class EmbeddingConfig:
             "model": self.model,
             "baseUrl": self.base_url,
             "dimensions": self.width,
+            "maxRetries": self.max_retries,
         }
 
 
@@ -49,6 +52,7 @@ def parse(document: Mapping[str, Any]) -> EmbeddingConfig:
     provider = document.get("providerId", LOCAL)
     model, base_url = document.get("model", ""), document.get("baseUrl", "")
     width = document.get("dimensions")
+    retries = checked_retries(document.get("maxRetries", MAX_RETRIES))
     if provider == LOCAL:
         return local_config(model, base_url, width)
     if provider not in CHOICES:
@@ -60,8 +64,8 @@ def parse(document: Mapping[str, Any]) -> EmbeddingConfig:
             f"Dimensions run from 1 to {MAX_WIDTH:,}; leave it out for the model's own.", field="dimensions"
         )
     if provider in PROVIDERS and not base_url and PROVIDERS[provider].base_url:
-        return EmbeddingConfig(provider, model.strip(), "", width)
-    return EmbeddingConfig(provider, model.strip(), checked_base_url(base_url), width)
+        return EmbeddingConfig(provider, model.strip(), "", width, retries)
+    return EmbeddingConfig(provider, model.strip(), checked_base_url(base_url), width, retries)
 
 
 def local_config(model: object, base_url: object, width: object) -> EmbeddingConfig:
@@ -69,6 +73,12 @@ def local_config(model: object, base_url: object, width: object) -> EmbeddingCon
         if value not in (None, ""):
             raise Invalid("The bundled model takes no such setting.", field=name)
     return EmbeddingConfig()
+
+
+def checked_retries(retries: object) -> int:
+    if type(retries) is not int or not 0 <= retries <= MAX_RETRIES:
+        raise Invalid(f"A refused request is asked again 0 to {MAX_RETRIES} times.", field="maxRetries")
+    return retries
 
 
 def checked_base_url(base_url: object) -> str:

@@ -7,19 +7,19 @@ done and nothing paid. Whatever else happens may have been done, so it ends the 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import DateTimeField, F, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from elowen.lib.errors import Refused, Unavailable
-from elowen.providers.endpoint import Endpoint
-from elowen.providers.errors import KeyRefused, RateLimited
+from elowen.providers.endpoint import LOCAL, Endpoint
+from elowen.providers.errors import KeyRefused, ProviderFailed, RateLimited
 from embeddings.config import EmbeddingConfig, endpoint
-from embeddings.models import Connection, EmbeddingUsage
+from embeddings.models import Connection, EmbeddingSpace, EmbeddingUsage
+from embeddings.space import space_of
 
-MAX_DISPATCHES = 4
 # How long a connection is left alone where the provider names no time.
 UNTIL_ASKED_AGAIN = {KeyRefused: timedelta(minutes=10), RateLimited: timedelta(minutes=1)}
 
@@ -30,6 +30,12 @@ class NoConnection(Unavailable):
     """No connection of the provider may serve this account at the moment; an administrator can see why."""
 
     code = "no_connection"
+
+
+class OnHold(Unavailable):
+    """The embedding server has asked to be left alone for a while; nothing was sent."""
+
+    code = "on_hold"
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,16 @@ def dispatch[T](config: EmbeddingConfig, identity: Identity | None, send: Callab
         identity: needed where a provider's connections serve; each is authorized anew, for now.
         send: makes exactly one request.
     Raises:
-        NoConnection: none may serve it now; no request was made.
+        NoConnection, OnHold: nobody may be asked now; no request was made.
         ProviderFailed: the last refusal, or a failure that may have been paid for.
     """
     if not config.is_connected:
-        return send(Served(endpoint(config), identity or INSTANCE))
+        return ask_own(Served(endpoint(config), identity or INSTANCE), send)
     if identity is None:
         raise Refused("A provider is asked for somebody, never for nobody.")
     refusal: Unavailable = NoConnection()
     tried = set[int]()
-    while len(tried) < MAX_DISPATCHES and (connection := next_connection(config, identity, tried)):
+    while len(tried) <= config.max_retries and (connection := next_connection(config, identity, tried)):
         tried.add(connection.pk)
         try:
             answer = send(Served(authorized(config, connection), identity, connection))
@@ -88,6 +94,35 @@ def dispatch[T](config: EmbeddingConfig, identity: Identity | None, send: Callab
             note_success(connection)
             return answer
     raise refusal
+
+
+def ask_own[T](served: Served, send: Callable[[Served], T]) -> T:
+    """Send one request to a server of one's own, unless it has asked to be left alone until later."""
+    if served.place.provider == LOCAL:
+        return send(served)
+    space = space_of(served.place)
+    if EmbeddingSpace.objects.held_until(space, timezone.now()):
+        raise OnHold
+    try:
+        return send(served)
+    except ProviderFailed as error:
+        if error.retry_after_s:
+            until = timezone.now() + timedelta(seconds=error.retry_after_s)
+            EmbeddingSpace.objects.filter(pk=EmbeddingSpace.objects.row_of(space).pk).update(
+                held_until=Greatest(F("held_until"), Value(until, DateTimeField()))  # which passes over null
+            )
+        raise
+
+
+def not_before(config: EmbeddingConfig, identity: Identity) -> datetime | None:
+    """Return until when nobody may be asked for this identity, as far as that was stated."""
+    now = timezone.now()
+    if not config.is_connected:
+        return EmbeddingSpace.objects.held_until(space_of(endpoint(config)), now)
+    wanted = endpoint(config).url
+    granted = Connection.objects.granted(config.provider, identity.account_id)
+    ends = [one.limited_until or now for one in granted if one.url == wanted]
+    return min(ends) if ends and min(ends) > now else None
 
 
 def next_connection(config: EmbeddingConfig, identity: Identity, tried: set[int]) -> Connection | None:

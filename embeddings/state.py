@@ -13,7 +13,8 @@ from embeddings.calibration import is_calibrated
 from embeddings.config import EmbeddingConfig, endpoint, load
 from embeddings.connections import INSTANCE, Identity, Served, authorized
 from embeddings.embedding import Purpose, Run, embed, rows_from
-from embeddings.models import Connection, EmbeddingSpace, PendingMemory
+from embeddings.models import Connection, EmbeddingSpace, PendingMemory, Reindex
+from embeddings.pending import SUSPECT_ATTEMPTS
 from embeddings.space import space_of
 from memories.models import Account
 
@@ -24,12 +25,34 @@ SAMPLE = "Elowen remembers."
 def describe(account: Account) -> dict[str, Any]:
     config = load()
     place = endpoint(config)
+    space = EmbeddingSpace.objects.row_of(space_of(place))
     return config.to_document() | {
         "model": place.model,
-        "spaceId": EmbeddingSpace.objects.row_of(space_of(place)).pk,
+        "spaceId": space.pk,
         "languages": LANGUAGES[settings.EMBEDDER] if config.provider == LOCAL else None,
         "calibrated": is_calibrated(place.provider, place.model),
         "pending": PendingMemory.objects.filter(account_id=account.pk).count(),
+        "reindex": progress(space) if account.is_staff else None,
+    }
+
+
+def progress(space: EmbeddingSpace) -> dict[str, Any] | None:
+    """Tell how far the latest reindexing into this space has come; None if there was none."""
+    latest = Reindex.objects.filter(space=space).order_by("-pk").first()
+    if latest is None:
+        return None
+    left, failed = 0, 0
+    if latest.is_open:
+        waiting = PendingMemory.objects.filter(backfill=True)
+        left = waiting.count()
+        failed = waiting.filter(attempts__gte=SUSPECT_ATTEMPTS).count()
+    return {
+        "state": latest.state,
+        "total": latest.total,
+        "done": max(latest.total - left, 0),
+        "failed": failed,
+        "startedAt": latest.started_at,
+        "endedAt": latest.ended_at,
     }
 
 

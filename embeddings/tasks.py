@@ -1,6 +1,7 @@
 from django.utils import timezone
 
-from embeddings import queue
+from embeddings import pending, queue
+from embeddings.actions import reindexing
 from memories.models import Heartbeat
 
 
@@ -14,5 +15,9 @@ def drain_queue() -> int:
     return queue.drain()
 
 
-def reconcile(*, anew: bool = False) -> int:
-    return queue.reconcile(anew=anew)
+def reconcile(*, anew: bool = False, asked_by: str = "") -> int:
+    return reindexing.reconcile(anew=anew, asked_by=asked_by)
+
+
+def retry_now() -> None:
+    pending.retry_now()

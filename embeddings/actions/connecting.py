@@ -1,9 +1,11 @@
 """Writes to connections. Each leaves an event; a key goes in sealed and never comes out again."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django_q.tasks import async_task
 
 from elowen.lib.errors import Invalid, NotFound, Refused
 from elowen.lib.sealing import seal
@@ -45,6 +47,7 @@ def add_connection(
     connection.save()
     connection.granted_to.set(granted_to)
     record(ConnectionEvent.Action.ADD, connection, by=by, before=None, after=snapshot(connection))
+    retry_after_commit()
     return connection
 
 
@@ -71,6 +74,7 @@ def change_connection(
     after = snapshot(connection) | ({"key": "replaced"} if key is not None else {})
     if after != before:
         record(ConnectionEvent.Action.CHANGE, connection, by=by, before=before, after=after)
+        retry_after_commit()
     return connection
 
 
@@ -81,6 +85,11 @@ def remove_connection(*, connection_id: int, by: Account) -> None:
     connection = locked(connection_id)
     record(ConnectionEvent.Action.REMOVE, connection, by=by, before=snapshot(connection), after=None)
     connection.delete()
+
+
+def retry_after_commit() -> None:
+    """What nobody could serve may find somebody now."""
+    transaction.on_commit(partial(async_task, "embeddings.tasks.retry_now"))
 
 
 def snapshot(connection: Connection) -> dict[str, Any]:

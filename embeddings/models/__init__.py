@@ -1,5 +1,5 @@
 from embeddings.models.connections import Connection, ConnectionEvent, EmbeddingUsage
-from embeddings.models.vectors import EmbeddingSpace, MemoryEmbedding, PendingMemory
+from embeddings.models.vectors import EmbeddingSpace, MemoryEmbedding, PendingMemory, Reindex
 
 __all__ = [
     "Connection",
@@ -8,4 +8,5 @@ __all__ = [
     "EmbeddingUsage",
     "MemoryEmbedding",
     "PendingMemory",
+    "Reindex",
 ]

@@ -12,14 +12,18 @@ from memories.models import Account
 
 
 class ConnectionQuerySet(models.QuerySet["Connection"]):
-    def serving(self, provider: str, account_id: int | None, now: datetime) -> Self:
-        """Keep those that may serve the account now, the first in turn first; of nobody, what all may use."""
+    def granted(self, provider: str, account_id: int | None) -> Self:
+        """Keep those that may serve the account, the first in turn first; of nobody, what all may use."""
         granted = Q(for_everyone=True)
         if account_id is not None:
             grants = Connection.granted_to.through.objects.filter(account=account_id)
             granted |= Q(pk__in=grants.values("connection"))
+        return self.filter(granted, provider=provider, paused=False).order_by("place", "pk")
+
+    def serving(self, provider: str, account_id: int | None, now: datetime) -> Self:
+        """Of these, keep those that may be asked now."""
         free = Q(limited_until=None) | Q(limited_until__lte=now)
-        return self.filter(granted, free, provider=provider, paused=False).order_by("place", "pk")
+        return self.granted(provider, account_id).filter(free)
 
 
 class Connection(models.Model):

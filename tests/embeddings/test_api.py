@@ -40,7 +40,9 @@ def test_everybody_reads_the_settings_and_the_own_backlog(ada: Account, ben: Acc
         "spaceId": space.pk,
         "languages": "English",
         "calibrated": True,
+        "maxRetries": 3,
         "pending": 2,
+        "reindex": None,
     }
 
 

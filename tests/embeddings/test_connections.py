@@ -12,15 +12,24 @@ import time_machine
 from django.conf import LazySettings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
+from django_q.models import OrmQ
 
 from elowen.lib.errors import Invalid, NotFound, Refused
 from elowen.lib.sealing import SealBroken, seal, unseal
 from elowen.providers.errors import ContentRefused, InvalidAnswer, KeyRefused, ProviderFailed, RateLimited
+from embeddings import tasks
 from embeddings.actions.connecting import add_connection, change_connection, remove_connection
 from embeddings.config import SECTION, EmbeddingConfig
-from embeddings.connections import Identity, NoConnection, dispatch
+from embeddings.connections import Identity, NoConnection, OnHold, dispatch
 from embeddings.embedding import Purpose, Run, embed, embed_query
-from embeddings.models import Connection, ConnectionEvent, EmbeddingUsage, MemoryEmbedding
+from embeddings.models import (
+    Connection,
+    ConnectionEvent,
+    EmbeddingSpace,
+    EmbeddingUsage,
+    MemoryEmbedding,
+    PendingMemory,
+)
 from embeddings.queue import drain
 from memories.actions.editing import add_memory
 from memories.models import Account, ConfigSection
@@ -359,6 +368,120 @@ def test_a_server_of_ones_own_gets_one_request_whatever_it_answers(
         embed_query("tea", account_id=ada.pk)
 
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2])
+def test_settings_shorten_the_series(
+    ada: Account, connect: Connect, server: FakeServer, retries: int
+) -> None:
+    server.always(refuses(429))
+    for place in range(5):
+        connect(place)
+    stored = ConfigSection.objects.get(name=SECTION)
+    stored.document |= {"maxRetries": retries}
+    stored.save()
+
+    with pytest.raises(RateLimited):
+        embed_query("tea", account_id=ada.pk)
+
+    assert len(server.requests) == 1 + retries
+
+
+# --- Not before a stated time ---
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_a_server_of_ones_own_is_left_alone_until_it_says(
+    ada: Account, server: FakeServer, use: Use, status: int, form: str
+) -> None:
+    now = timezone.now().replace(microsecond=0)
+    stated = "120" if form == "seconds" else format_datetime(now + timedelta(seconds=120), usegmt=True)
+    use(server)
+    server.then(refuses(status, headers={"Retry-After": stated}))
+
+    with time_machine.travel(now, tick=False) as clock:
+        with pytest.raises(ProviderFailed):
+            embed_query("tea", account_id=ada.pk)
+        clock.shift(119)
+        with pytest.raises(OnHold):
+            embed_query("tea", account_id=ada.pk)
+        assert len(server.requests) == 1
+        clock.shift(1)
+        embed_query("tea", account_id=ada.pk)
+
+    assert len(server.requests) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_drain_gives_back_what_has_to_wait_and_counts_no_failure(
+    ada: Account, ben: Account, server: FakeServer, use: Use
+) -> None:
+    use(server)
+    server.then(refuses(429, headers={"Retry-After": "120"}))
+    hers, his = remember(ada, "hers")[0], remember(ben, "his")[0]
+    before = timezone.now()
+
+    drain()
+    drain()
+
+    assert len(server.requests) == 1
+    assert waiting() == {hers.pk: 0, his.pk: 0}
+    due = PendingMemory.objects.values_list("next_at", flat=True)
+    assert all(115 < (at - before).total_seconds() < 130 for at in due)
+    EmbeddingSpace.objects.update(held_until=timezone.now())
+    make_due()
+    drain()
+    assert indexed() == {hers.pk, his.pk}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_limited_connection_holds_up_only_whom_it_serves(
+    ada: Account, ben: Account, connect: Connect, server: FakeServer
+) -> None:
+    connect(0, for_everyone=False, granted_to=[ada])
+    connect(1, for_everyone=False, granted_to=[ben])
+    server.always(by_key({KEYS[0]: refuses(429, headers={"Retry-After": "120"})}))
+    hers = remember(ada, *(f"hers {number}" for number in range(60)))
+    his = remember(ben, "his")
+
+    drain()
+
+    assert asked(server).count(0) == 1
+    assert indexed() == {memory.pk for memory in his}
+    assert sorted(waiting().values()) == [0] * len(hers)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", ["added", "resumed", "new key", "granted"])
+def test_whoever_waits_is_tried_as_soon_as_a_connection_may_serve(
+    ada: Account, admin: Account, connect: Connect, server: FakeServer, change: str
+) -> None:
+    made = connect(paused=True)
+    remember(ada, "one")
+    drain()
+    waits = PendingMemory.objects.get().next_at
+    assert waits > timezone.now()
+    OrmQ.objects.all().delete()
+
+    if change == "added":
+        connect(1)
+    elif change == "granted":
+        change_connection(
+            connection_id=made.pk,
+            by=admin,
+            changes={"for_everyone": False, "paused": False},
+            granted_to=[ada],
+        )
+    else:
+        key = KEYS[2] if change == "new key" else None
+        change_connection(connection_id=made.pk, by=admin, changes={"paused": False}, key=key)
+    for row in OrmQ.objects.all():
+        assert row.func() == "embeddings.tasks.retry_now"
+    tasks.retry_now()
+    drain()
+
+    assert not waiting()
 
 
 # --- Usage ---

@@ -1,6 +1,7 @@
 """The drain against a scripted server: what is sent, in which order, and what a failure leaves behind."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,10 +10,12 @@ from django_q.models import OrmQ
 from pytest_django import DjangoAssertNumQueries
 
 from elowen.lib.hashing import text_hash
-from embeddings import queue, tasks
+from embeddings import pending, tasks
+from embeddings.actions.reindexing import reconcile
 from embeddings.embedding import embed_query
 from embeddings.models import EmbeddingSpace, MemoryEmbedding, PendingMemory
-from embeddings.queue import claim, drain, reconcile
+from embeddings.pending import claim
+from embeddings.queue import drain
 from memories import leases
 from memories.actions.editing import add_memory, change_memory
 from memories.models import Account, Heartbeat, Memory
@@ -106,7 +109,7 @@ def test_a_failed_request_puts_its_batch_off_and_ends_the_drain(
 
     assert len(server.requests) == 1
     assert sorted(waiting().values()) == [0] * 10 + [1] * 50
-    assert leases.take(queue.LEASE, seconds=1, holder="test")
+    assert leases.take(pending.LEASE, seconds=1, holder="test")
 
 
 def test_each_failure_doubles_the_wait(ada: Account, server: FakeServer, use: Use) -> None:
@@ -148,7 +151,7 @@ def test_an_endpoint_that_refuses_every_text_has_failed(ada: Account, server: Fa
 def test_rows_that_failed_often_come_last_and_alone(ada: Account, server: FakeServer, use: Use) -> None:
     use(server)
     remember(ada, "bad 1", "bad 2")
-    PendingMemory.objects.update(attempts=queue.SUSPECT_ATTEMPTS)
+    PendingMemory.objects.update(attempts=pending.SUSPECT_ATTEMPTS)
     remember(ada, "one", "two")
 
     drain()
@@ -204,7 +207,8 @@ def test_a_batch_is_claimed_and_read_with_one_query_along_an_index(
 
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-        cursor.execute(f"EXPLAIN {queue.CLAIM}", {"space": space.pk, "count": 50, "suspects": False})
+        values: dict[str, Any] = {"space": space.pk, "count": 50, "suspects": False, "without": []}
+        cursor.execute(f"EXPLAIN {pending.CLAIM}", values)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     with django_assert_num_queries(1):
         batch = claim(space)
@@ -245,7 +249,7 @@ def test_wake_ups_are_one_until_the_drain_begins(ada: Account) -> None:
     for _ in range(3):
         memory_committed.send(Memory, memory_ids=[1])
     asleep = OrmQ.objects.count()
-    leases.begin(queue.LEASE)
+    leases.begin(pending.LEASE)
     memory_committed.send(Memory, memory_ids=[1])
 
     assert (asleep, OrmQ.objects.count()) == (1, 2)

@@ -10,10 +10,12 @@ import pytest
 from django.db import connection, transaction
 
 from elowen.lib.hashing import text_hash
-from embeddings import queue
+from embeddings import pending
+from embeddings.actions.reindexing import reconcile
 from embeddings.embedding import embed_query
 from embeddings.models import EmbeddingSpace, MemoryEmbedding
-from embeddings.queue import claim, drain, reconcile
+from embeddings.pending import claim
+from embeddings.queue import drain
 from memories import leases
 from memories.models import Account, Lease, Memory
 from tests.embeddings.conftest import Use
@@ -91,7 +93,7 @@ def test_settings_that_went_and_came_back_meanwhile_mix_nothing(
     under_a = in_thread(drain)
     server.wait_for_requests(1)
     use(server, model="b")
-    leases.release(leases.Fence(queue.LEASE, 1))
+    leases.release(leases.Fence(pending.LEASE, 1))
     make_due()
     under_b = in_thread(drain)
     server.wait_for_requests(2)

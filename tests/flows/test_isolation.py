@@ -27,7 +27,7 @@ ADMINISTRATORS = {
     "api/accounts/<int:account_id>",
     "api/accounts/<int:account_id>/keys",
 }
-COMMON = {"api/config", "api/memory/embedding", "api/memory/embedding/test"}
+COMMON = {"api/config", "api/memory/embedding", "api/memory/embedding/test", "api/memory/embedding/reindex"}
 OWN = {
     "api/me",
     "api/keys",
