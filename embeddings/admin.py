@@ -19,6 +19,7 @@ from embeddings.models import (
     ConnectionEvent,
     EmbeddingSpace,
     EmbeddingUsage,
+    FailureSequence,
     PendingMemory,
     Reindex,
 )
@@ -122,6 +123,16 @@ class EmbeddingUsageAdmin(ReadOnlyAdmin[EmbeddingUsage]):
 class EmbeddingSpaceAdmin(ReadOnlyAdmin[EmbeddingSpace]):
     list_display = ["id", "provider", "model", "width", "dims", "held_until", "created_at"]
     fields = ["provider", "model", "width", "dims", "held_until", "created_at"]
+
+
+@admin.register(FailureSequence)
+class FailureSequenceAdmin(ReadOnlyAdmin[FailureSequence]):
+    list_display = [
+        "operation", "account_id", "subject", "count", "code", "first_at", "last_at", "reported_at",
+    ]  # fmt: skip
+    list_filter = [("reported_at", admin.EmptyFieldListFilter), "operation", "code"]
+    search_fields = ["=account_id", "=subject"]
+    ordering = ["-last_at"]
 
 
 @admin.register(Reindex)

@@ -13,6 +13,7 @@ from elowen.providers.embeddings import embed_documents_narrowing, embed_texts
 from elowen.providers.vectors import Vector
 from embeddings.config import EmbeddingConfig, endpoint, load
 from embeddings.connections import Identity, Served, dispatch
+from embeddings.failures import Operation, failed, failing, succeeded
 from embeddings.models import EmbeddingSpace, EmbeddingUsage
 from embeddings.space import VectorSpace, assert_space, space_of
 
@@ -58,8 +59,15 @@ def embed_query(text: str, *, account_id: int) -> QueryVector:
         Invalid: the text is blank.
     """
     run = Run.start()
-    rows = embed(run, [text], identity=Identity(account_id), purpose=Purpose.QUERY)
-    space = EmbeddingSpace.objects.row_of(run.space)
+    try:
+        rows = embed(run, [text], identity=Identity(account_id), purpose=Purpose.QUERY)
+    except Unavailable as error:
+        failed(Operation.QUERY, account_id, error)
+        raise
+    known = EmbeddingSpace.objects.annotate(failing=failing(Operation.QUERY, account_id))
+    space = known.row_of(run.space)
+    if getattr(space, "failing", True):  # unknown of a space that was made just now
+        succeeded(Operation.QUERY, account_id)
     if space.dims not in (None, rows.shape[1]):
         raise WidthChanged
     return QueryVector(rows[0], space)

@@ -3,13 +3,17 @@
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from django.db import DatabaseError, InterfaceError, OperationalError
 
 from elowen.lib.errors import Unavailable
+from elowen.providers.errors import ContentRefused
 from embeddings.actions.reindexing import end_reindex
 from embeddings.actions.storing import Computed, store_vectors
 from embeddings.connections import INSTANCE, Identity, not_before
 from embeddings.embedding import Run, embed_batch
+from embeddings.failures import Operation, failed, indexed, succeeded
 from embeddings.models import EmbeddingSpace
 from embeddings.pending import LEASE, Waiting, anything_due, claim, forget, hold, wake
 from embeddings.space import EmbeddingSpaceChanged
@@ -18,6 +22,7 @@ from memories import leases
 log = logging.getLogger(__name__)
 
 LEASE_S = 90
+OUTAGES = (OperationalError, InterfaceError)  # of the whole database, not of one row
 MAX_DRAIN_S = 60
 
 
@@ -76,7 +81,9 @@ def index_batch(run: Run, batch: Sequence[Waiting], held: set[int]) -> int:
             stored += index_group(run, group, identity)
         except Unavailable as error:
             # What no connection may serve for one account must not hold up the others.
-            failure = None if put_off(run, group, identity, held) else error
+            if not put_off(run, group, identity, held):
+                failed(Operation.TRANSPORT, identity.account_id, error)
+                failure = error
     if failure and not stored:
         raise failure
     return stored
@@ -94,12 +101,31 @@ def groups(run: Run, batch: Sequence[Waiting]) -> dict[Identity, list[Waiting]]:
 
 def index_group(run: Run, group: Sequence[Waiting], identity: Identity) -> int:
     vectors = embed_batch(run, [one.text for one in group], identity=identity)
-    computed = [
-        Computed(one.memory_id, one.body_hash, vector)
-        for one, vector in zip(group, vectors, strict=True)
-        if vector is not None
-    ]
-    return store_vectors(space=run.space, computed=computed)
+    computed = list[Computed]()
+    for one, vector in zip(group, vectors, strict=True):
+        if vector is None:
+            failed(Operation.REFUSED, one.account_id, ContentRefused(), subject=str(one.memory_id))
+        else:
+            computed.append(Computed(one.memory_id, one.body_hash, vector))
+    stored = store(run, computed, whose={one.memory_id: one.account_id for one in group})
+    succeeded(Operation.TRANSPORT, identity.account_id)
+    return stored
+
+
+def store(run: Run, computed: list[Computed], *, whose: Mapping[int, int | None]) -> int:
+    """Store vectors, and return how many: one that the database refuses keeps out no other."""
+    try:
+        stored = store_vectors(space=run.space, computed=computed)
+    except OUTAGES:
+        raise
+    except DatabaseError as error:
+        if len(computed) > 1:
+            return sum(store(run, [one], whose=whose) for one in computed)
+        memory_id = computed[0].memory_id
+        failed(Operation.WRITE, whose[memory_id], error, subject=str(memory_id))
+        return 0
+    indexed([one.memory_id for one in computed])
+    return stored
 
 
 def put_off(run: Run, group: Sequence[Waiting], identity: Identity, held: set[int]) -> bool:

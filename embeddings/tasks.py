@@ -1,6 +1,6 @@
 from django.utils import timezone
 
-from embeddings import pending, queue
+from embeddings import failures, pending, queue
 from embeddings.actions import reindexing
 from memories.models import Heartbeat
 
@@ -16,6 +16,7 @@ def drain_queue() -> int:
 
 
 def reconcile(*, anew: bool = False, asked_by: str = "") -> int:
+    failures.forget_old()
     return reindexing.reconcile(anew=anew, asked_by=asked_by)
 
 

@@ -1,5 +1,6 @@
 """Numbers for Prometheus, read from the database when they are asked for, so that any process can answer."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from django.http import HttpResponse
@@ -11,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from elowen.lib.errors import Refused
+from embeddings.models import FailureSequence, PendingMemory
 from maintenance.models import SweepRun
 from maintenance.retention import COUNTED
 from memories.requests import account_of
@@ -37,6 +39,22 @@ class Sweeps(Collector):
         yield ended
 
 
+class Embeddings(Collector):
+    """What waits for a vector, and which failures were reported."""
+
+    def collect(self) -> Iterable[Metric]:
+        pending = GaugeMetricFamily("elowen_pending_memories", "Memories that wait for a vector.")
+        pending.add_metric([], PendingMemory.objects.count())
+        yield pending
+        failures = GaugeMetricFamily(
+            "elowen_embedding_failures", "Embedding operations that go on failing.", labels=["operation"]
+        )
+        counts = Counter(FailureSequence.objects.reported().values_list("operation", flat=True))
+        for operation in FailureSequence.Operation.values:
+            failures.add_metric([operation], counts[operation])
+        yield failures
+
+
 class Metrics(APIView):
     """For administrators and their keys that may read."""
 
@@ -46,4 +64,5 @@ class Metrics(APIView):
             raise Refused("Only administrators read the metrics.")
         registry = CollectorRegistry()
         registry.register(Sweeps())
+        registry.register(Embeddings())
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

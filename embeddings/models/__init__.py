@@ -1,11 +1,14 @@
 from embeddings.models.connections import Connection, ConnectionEvent, EmbeddingUsage
+from embeddings.models.failures import REPORTED_AT, FailureSequence
 from embeddings.models.vectors import EmbeddingSpace, MemoryEmbedding, PendingMemory, Reindex
 
 __all__ = [
+    "REPORTED_AT",
     "Connection",
     "ConnectionEvent",
     "EmbeddingSpace",
     "EmbeddingUsage",
+    "FailureSequence",
     "MemoryEmbedding",
     "PendingMemory",
     "Reindex",

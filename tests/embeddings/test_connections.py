@@ -27,6 +27,7 @@ from embeddings.models import (
     ConnectionEvent,
     EmbeddingSpace,
     EmbeddingUsage,
+    FailureSequence,
     MemoryEmbedding,
     PendingMemory,
 )
@@ -450,6 +451,22 @@ def test_a_limited_connection_holds_up_only_whom_it_serves(
     assert asked(server).count(0) == 1
     assert indexed() == {memory.pk for memory in his}
     assert sorted(waiting().values()) == [0] * len(hers)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requests_fail_for_each_account_on_its_own(
+    ada: Account, ben: Account, connect: Connect, server: FakeServer
+) -> None:
+    connect(0, for_everyone=False, granted_to=[ada])
+    connect(1, for_everyone=False, granted_to=[ben])
+    server.always(by_key({KEYS[0]: refuses(503)}))
+    remember(ada, "hers")
+    remember(ben, "his")
+
+    drain()
+
+    failures = FailureSequence.objects.values_list("operation", "account_id", "count")
+    assert list(failures) == [("transport", ada.pk, 1)]
 
 
 @pytest.mark.django_db(transaction=True)
