@@ -21,6 +21,7 @@ from memories.urls_api import memory_urlpatterns
 from memories.urls_api import urlpatterns as memories_api
 from recall.api import MemoryListWithSearch
 from recall.config import limits_under
+from recall.site_api import SiteSearch
 from recall.urls import urlpatterns as recall_paths
 
 # The documentation's own script writes styles into the page; nothing else may.
@@ -40,6 +41,7 @@ urlpatterns = [
     path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
     path("api/docs", docs_csp(SpectacularSwaggerSplitView.as_view(url_name="schema")), name="docs"),
     path("api/memory", MemoryListWithSearch.as_view()),
+    path("api/search", SiteSearch.as_view(), name="site-search"),
     path("api/config", Config.as_view(limits_under=limits_under)),
     path("api/memory/", include((recall_paths, "recall"))),
     path("api/memory/", include((embedding_paths, "embeddings"))),
@@ -57,6 +59,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="memories:list"), name="home"),
     path("", include("memories.urls")),
     path("", include("maintenance.urls")),
+    path("help", include("recall.site_urls")),
 ]
 
 

@@ -17,6 +17,8 @@ from embeddings.actions.connecting import (
 from embeddings.models import (
     Connection,
     ConnectionEvent,
+    CorpusDigest,
+    CorpusVector,
     EmbeddingSpace,
     EmbeddingUsage,
     FailureSequence,
@@ -123,6 +125,25 @@ class EmbeddingUsageAdmin(ReadOnlyAdmin[EmbeddingUsage]):
 class EmbeddingSpaceAdmin(ReadOnlyAdmin[EmbeddingSpace]):
     list_display = ["id", "provider", "model", "width", "dims", "held_until", "created_at"]
     fields = ["provider", "model", "width", "dims", "held_until", "created_at"]
+
+
+@admin.register(CorpusDigest)
+class CorpusDigestAdmin(ReadOnlyAdmin[CorpusDigest]):
+    list_display = ["corpus", "verified_at"]
+    fields = ["corpus", "verified_at"]
+
+
+@admin.register(CorpusVector)
+class CorpusVectorAdmin(ReadOnlyAdmin[CorpusVector]):
+    list_display = ["corpus", "space", "digest"]
+    fields = ["corpus", "space", "digest"]
+    list_select_related = ["space"]
+    list_filter = ["corpus"]
+    ordering = ["corpus", "pk"]
+
+    @admin.display(description="SHA-256 of the text")
+    def digest(self, one: CorpusVector) -> str:
+        return bytes(one.text_hash).hex()
 
 
 @admin.register(FailureSequence)

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
@@ -12,6 +13,7 @@ from elowen.providers.errors import ContentRefused
 from embeddings.actions.reindexing import end_reindex
 from embeddings.actions.storing import Computed, store_vectors
 from embeddings.connections import INSTANCE, Identity, not_before
+from embeddings.corpora import index_corpora
 from embeddings.embedding import Run, embed_batch
 from embeddings.failures import Operation, failed, indexed, succeeded
 from embeddings.models import EmbeddingSpace
@@ -63,6 +65,7 @@ def index_due(fence: leases.Fence, ends: float) -> tuple[int, bool]:
             and leases.renew(fence, seconds=LEASE_S)
         ):
             stored += index_batch(run, batch, held)
+        index_corpora(run, until=ends, holds_on=partial(leases.renew, fence, seconds=LEASE_S))
     except EmbeddingSpaceChanged:
         log.info("The embedding settings changed; this run ends.")
     except Unavailable as error:

@@ -5,6 +5,7 @@ from django.conf import LazySettings
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
+from embeddings import corpora
 from memories.actions.keys import issue_key
 from memories.models import Account
 from tests.database import let_tests_empty_the_trail
@@ -16,6 +17,12 @@ type Api = Callable[..., APIClient]
 @pytest.fixture(autouse=True)
 def _cheap_passwords(settings: LazySettings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def _no_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of the queue counts requests for memories; one of the help says so."""
+    monkeypatch.setattr(corpora, "CORPORA", {})
 
 
 @pytest.fixture(autouse=True)

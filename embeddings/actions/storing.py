@@ -1,11 +1,12 @@
 """Writes of the embeddings app: vectors that were computed, and the settings they were computed under."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils import timezone
 from django_q.tasks import async_task
 
 from elowen.lib.errors import Invalid
@@ -14,7 +15,7 @@ from elowen.providers.vectors import Vector
 from embeddings.config import SECTION, EmbeddingConfig, active_space, endpoint
 from embeddings.embedding import WidthChanged
 from embeddings.freshness import EXACT_HASH
-from embeddings.models import Connection, EmbeddingSpace
+from embeddings.models import Connection, CorpusDigest, CorpusVector, EmbeddingSpace
 from embeddings.scoring import vector_cursor, vector_param
 from embeddings.space import VectorSpace, assert_space
 from memories.config import load_document, save_section
@@ -87,6 +88,37 @@ def store_vectors(*, space: VectorSpace, computed: Sequence[Computed]) -> int:
     with vector_cursor() as cursor:
         stored = cursor.execute(STORE.format(rows=rows), values).fetchone()
     return int(stored[0]) if stored else 0
+
+
+@transaction.atomic
+def store_corpus(*, space: VectorSpace, corpus: str, vectors: Mapping[bytes, Vector]) -> None:
+    """Store vectors of texts that are the same for everybody, by the hashes of the texts.
+
+    Raises:
+        EmbeddingSpaceChanged, WidthChanged: as of memories; nothing is stored.
+    """
+    if not vectors:
+        return
+    lock_settings(shared=True)
+    assert_space(space, active_space())
+    row = EmbeddingSpace.objects.row_of(space)
+    claim_width(row, {len(vector) for vector in vectors.values()})
+    rows = [
+        CorpusVector(corpus=corpus, space=row, text_hash=digest, vec=vector)
+        for digest, vector in vectors.items()
+    ]
+    CorpusVector.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+@transaction.atomic
+def verify_corpus(*, space: VectorSpace, corpus: str, digest: bytes, hashes: Collection[bytes]) -> None:
+    """Note that the corpus is complete, and drop what it says no longer."""
+    row = EmbeddingSpace.objects.row_of(space)
+    dead = CorpusVector.objects.filter(corpus=corpus, space=row).exclude(text_hash__in=list(hashes))
+    dead.delete()
+    CorpusDigest.objects.update_or_create(
+        corpus=corpus, defaults={"digest": digest, "verified_at": timezone.now()}
+    )
 
 
 def claim_width(row: EmbeddingSpace, widths: set[int]) -> None:

@@ -1,4 +1,5 @@
 from embeddings.models.connections import Connection, ConnectionEvent, EmbeddingUsage
+from embeddings.models.corpora import CorpusDigest, CorpusVector
 from embeddings.models.failures import REPORTED_AT, FailureSequence
 from embeddings.models.vectors import EmbeddingSpace, MemoryEmbedding, PendingMemory, Reindex
 
@@ -6,6 +7,8 @@ __all__ = [
     "REPORTED_AT",
     "Connection",
     "ConnectionEvent",
+    "CorpusDigest",
+    "CorpusVector",
     "EmbeddingSpace",
     "EmbeddingUsage",
     "FailureSequence",

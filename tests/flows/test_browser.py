@@ -11,6 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from elowen.help import articles
 from memories.actions.editing import add_memory, change_memory, delete_memory
 from memories.config import RETENTION as RETENTION_SECTION
 from memories.config import load_document, retention_policy, save
@@ -122,7 +123,8 @@ def test_pages_can_be_used_by_everybody(
     sign_in(page)
 
     ones = [f"/memories/{memory.pk}?days=90" for memory in memories]
-    for address in ("/memories", "/memories?status=archived", *ones, "/forecast", "/forecast?days=7"):
+    helps = ["/help", "/help?q=leaving soon", "/help?q=qwertz", *(f"/help/{slug}" for slug in articles())]
+    for address in ("/memories", "/memories?status=archived", *ones, "/forecast", "/forecast?days=7", *helps):
         page.goto(address)
         found += findings(page)
         assert not is_too_wide(page), address
@@ -158,6 +160,19 @@ def test_a_member_sees_what_leaves_and_keeps_it(page: Page, said: list[str], mem
     assert page.get_by_role("table", name="Vitality by date").is_visible()
     fading.refresh_from_db()
     assert fading.last_used_at is not None
+    assert said == []
+
+
+def test_a_member_looks_something_up(page: Page, said: list[str], ada: Account) -> None:
+    sign_in(page)
+    page.get_by_role("link", name="Help").click()
+
+    page.get_by_role("searchbox").fill("how is vitality computed")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Vitality").first.click()
+
+    assert "#vitality" in page.url
+    assert page.get_by_role("heading", name="Vitality", exact=True).is_visible()
     assert said == []
 
 

@@ -27,7 +27,13 @@ ADMINISTRATORS = {
     "api/accounts/<int:account_id>",
     "api/accounts/<int:account_id>/keys",
 }
-COMMON = {"api/config", "api/memory/embedding", "api/memory/embedding/test", "api/memory/embedding/reindex"}
+COMMON = {
+    "api/config",
+    "api/search",
+    "api/memory/embedding",
+    "api/memory/embedding/test",
+    "api/memory/embedding/reindex",
+}
 OWN = {
     "api/me",
     "api/keys",
