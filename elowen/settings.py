@@ -195,6 +195,7 @@ Q_CLUSTER = {
 # Embeddings: the bundled model, and what an endpoint of one's own needs.
 EMBEDDER = env_choice("ELOWEN_EMBEDDER", "english", ("english", "multilingual"))
 EMBEDDING_KEY = env_secret("ELOWEN_EMBEDDING_KEY")
+OPENROUTER_URL = env_str("ELOWEN_OPENROUTER_URL", "https://openrouter.ai")  # where people sign in for a key
 ALLOW_LINK_LOCAL = env_bool("ELOWEN_ALLOW_LINK_LOCAL")
 
 LOGGING: dict[str, object] = {

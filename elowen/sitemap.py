@@ -45,6 +45,18 @@ PAGES = (
         staff_only=True,
     ),
     Page(
+        "embeddings-pages:settings",
+        "Embedding settings",
+        "Choose the model that finds memories by meaning, connect accounts at providers, watch the index.",
+        staff_only=True,
+    ),
+    Page(
+        "embeddings-pages:connection-new",
+        "Connect an account at a provider",
+        "Give a key of OpenAI, OpenRouter, Mistral, Together or a server like them.",
+        staff_only=True,
+    ),
+    Page(
         "admin:index",
         "Administration",
         "Accounts, API keys, projects, connections to providers, the audit, the trash and the queue.",

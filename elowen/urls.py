@@ -59,6 +59,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="memories:list"), name="home"),
     path("", include("memories.urls")),
     path("", include("maintenance.urls")),
+    path("settings/embeddings", include("embeddings.urls_pages")),
     path("help", include("recall.site_urls")),
 ]
 

@@ -56,6 +56,11 @@ def progress(space: EmbeddingSpace) -> dict[str, Any] | None:
     }
 
 
+def waiting() -> int:
+    """Return how many memories of all accounts wait for a vector."""
+    return PendingMemory.objects.count()
+
+
 def try_out(config: EmbeddingConfig, identity: Identity = INSTANCE) -> dict[str, Any]:
     """Embed one text and tell how it went; nothing but its usage is stored."""
     return _tried(

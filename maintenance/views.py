@@ -12,13 +12,14 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
 from elowen.lib.errors import NotFound, Unavailable
+from elowen.lib.text import whole_number
 from maintenance.departures import Departure
 from maintenance.forecast import forecast
 from memories.actions.editing import keep_memory
 from memories.gauge import Gauge
 from memories.models import Account, Memory
 from memories.requests import account_of
-from memories.views import PREVIEW_CHARS, Row, row_of, whole_number
+from memories.views import PREVIEW_CHARS, Row, row_of
 
 SHOWN = 200
 HORIZONS = (7, 30, 90, 365)  # days

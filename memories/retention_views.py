@@ -1,45 +1,29 @@
 """The page on which administrators set how memories fade."""
 
 import json
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from elowen.lib.errors import Stale
+from elowen.lib.text import whole_number
 from memories.charts import NARROW, WIDE, fates, retention_chart
 from memories.config import RETENTION, load_document, retention_policy, save
 from memories.forms import RetentionForm, values_of
 from memories.policy import DEFAULT_POLICY, RetentionPolicy, clamp, from_document, to_document
-from memories.requests import account_of
-from memories.views import whole_number
+from memories.requests import account_of, administrators_only
 
 PAGE, CURVES = "memories/retention.html", "memories/_retention_curves.html"
 
-type View = Callable[[HttpRequest], HttpResponse]
+administrators = administrators_only("memories:retention")
 
 
-def administrators_only(view: View) -> View:
-    @wraps(view)
-    def checked(request: HttpRequest) -> HttpResponse:
-        if not request.user.is_authenticated:
-            return _sign_in(request)
-        if not account_of(request).is_staff:
-            raise PermissionDenied
-        return view(request)
-
-    return checked
-
-
-@administrators_only
+@administrators
 @require_http_methods(["GET", "HEAD", "POST"])
 def retention(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
@@ -53,7 +37,7 @@ def retention(request: HttpRequest) -> HttpResponse:
     return _page(request, form, shown, revision, context)
 
 
-@administrators_only
+@administrators
 @require_safe
 @vary_on_headers("HX-Request")
 def retention_curves(request: HttpRequest) -> HttpResponse:
@@ -63,12 +47,6 @@ def retention_curves(request: HttpRequest) -> HttpResponse:
     form = RetentionForm(request.GET)
     form.is_valid()
     return render(request, CURVES, _curves(form, _drawn(form, request.GET)))
-
-
-def _sign_in(request: HttpRequest) -> HttpResponse:
-    answer = redirect_to_login(reverse("memories:retention"))
-    # Of a redirect htmx would put the page into the fragment's place.
-    return HttpResponse(headers={"HX-Redirect": answer.url}) if "HX-Request" in request.headers else answer
 
 
 def _sent(request: HttpRequest) -> HttpResponse:

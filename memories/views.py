@@ -13,6 +13,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from elowen.lib.errors import NotFound, Unavailable
+from elowen.lib.text import whole_number
 from memories.actions.editing import keep_memory, restore_memory
 from memories.charts import timeline_chart
 from memories.gauge import Gauge, Reading
@@ -126,11 +127,6 @@ def _chart_days(request: HttpRequest) -> int:
 def _status(request: HttpRequest) -> str:
     wanted = request.GET.get("status", "")
     return wanted if wanted in dict(STATUSES) else str(Memory.Status.ACTIVE)
-
-
-def whole_number(text: str) -> int | None:
-    # Longer numbers are no ids, and PostgreSQL has no room for them.
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
 
 def _page(rows: MemoryQuerySet, *, before: int | None) -> list[Memory]:

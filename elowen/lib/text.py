@@ -15,3 +15,8 @@ def unstorable(text: str) -> str | None:
 def escape_like(text: str) -> str:
     """Make `%`, `_` and the backslash stand for themselves in a LIKE pattern."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def whole_number(text: str) -> int | None:
+    """Return what was typed, or None where it is no number that PostgreSQL has room for."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None

@@ -132,17 +132,20 @@ def claim_width(row: EmbeddingSpace, widths: set[int]) -> None:
 
 
 @transaction.atomic
-def change_config(*, config: EmbeddingConfig, by: Account) -> None:
+def change_config(*, config: EmbeddingConfig, by: Account, revision: int | None = None) -> None:
     """Save the settings; what the new space lacks is queued after the commit.
 
+    Args:
+        revision: at which the document was read; None takes the one there is.
     Raises:
         Invalid: no account is connected that could serve them.
-        Stale: somebody else saved settings at this moment.
+        Stale: somebody else has saved settings.
     """
     lock_settings(shared=False)
     refuse_unconnected(config)
-    _, revision = load_document()
-    save_section(name=SECTION, document=config.to_document(), revision=revision, by=by)
+    _, current = load_document()
+    expected = current if revision is None else revision
+    save_section(name=SECTION, document=config.to_document(), revision=expected, by=by)
     transaction.on_commit(partial(async_task, "embeddings.tasks.reconcile", anew=True))
 
 

@@ -4,10 +4,13 @@ from typing import Self
 from django.db import models
 from django.db.models import Index, Q
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from elowen.lib.sealing import unseal
 from elowen.providers.catalog import PROVIDERS
 from elowen.providers.endpoint import embeddings_url
+from elowen.providers.errors import KeyRefused
 from memories.models import Account
 
 
@@ -55,6 +58,17 @@ class Connection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.label} ({self.provider})"
+
+    def condition(self, now: datetime) -> str:
+        """Say whether it would be asked now."""
+        if self.paused:
+            return "paused"
+        if self.limited_until and self.limited_until > now:
+            reason = "key refused" if self.last_failure == KeyRefused.code else "limit reached"
+            return (
+                f"{reason}, not asked before {date_format(localtime(self.limited_until), 'DATETIME_FORMAT')}"
+            )
+        return "refused the last time, asked again next time" if self.last_failure else "ready"
 
     @property
     def url(self) -> str:

@@ -3,21 +3,26 @@
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.conf import LazySettings
 from django.db import connections
 from django.utils import timezone
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from elowen.help import articles
+from embeddings.actions.connecting import add_connection, change_connection
+from embeddings.models import Connection
 from memories.actions.editing import add_memory, change_memory, delete_memory
 from memories.config import RETENTION as RETENTION_SECTION
 from memories.config import load_document, retention_policy, save
 from memories.models import Account, Memory
 from memories.policy import DEFAULT_POLICY
 from tests.factories import PASSWORD, AccountFactory, MemoryFactory
+from tests.fakes.server import FakeServer, Received, Reply, json_reply
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = [
@@ -270,6 +275,55 @@ def test_a_conflict_can_be_read_by_everybody_and_settled(
     assert not too_wide
     assert (stored.floor, stored.half_life(5)) == (20, 21)
     assert (retention_policy().floor, retention_policy().half_life(5)) == (10, 42)
+
+
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_the_embedding_settings_can_be_used_by_everybody(
+    page: Page, said: list[str], ada: Account, scheme: str, size: dict[str, int]
+) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_viewport_size(size)  # type: ignore[arg-type]
+    made = add_connection(by=ada, provider="openai", key="sk-1", label="Work")
+    change_connection(connection_id=made.pk, by=ada, changes={"paused": True})
+    sign_in(page)
+
+    found = list[str]()
+    for path in ("", "/connections/new", f"/connections/{made.pk}"):
+        page.goto(f"/settings/embeddings{path}")
+        found += findings(page)
+        assert not is_too_wide(page), path
+    page.goto("/settings/embeddings")
+    hidden = page.get_by_label("Address").is_visible()
+    page.get_by_label("Where it runs").select_option("endpoint")
+    page.get_by_label("Address").fill("ftp://host")
+    page.get_by_label("Its name").fill("m")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Nothing was saved.").wait_for()
+
+    assert found + findings(page) == []
+    assert hidden is False
+    assert not is_too_wide(page)
+    assert [line for line in said if "400" not in line] == []  # the refusal itself
+
+
+def test_an_administrator_signs_in_at_openrouter(
+    page: Page, said: list[str], ada: Account, settings: LazySettings
+) -> None:
+    def openrouter(request: Received) -> Reply:
+        if request.path.startswith("/auth?"):
+            back = parse_qs(urlsplit(request.path).query)["callback_url"][0]
+            return Reply(302, headers={"Location": f"{back}?code=abc"})
+        return json_reply({"key": "sk-or-v1-given"})
+
+    with FakeServer(openrouter) as server:
+        settings.OPENROUTER_URL = server.base
+        sign_in(page)
+        page.goto("/settings/embeddings")
+        page.get_by_role("button", name="Sign in at OpenRouter").click()
+        page.get_by_text("OpenRouter is connected.").wait_for()
+
+    assert Connection.objects.get().key == "sk-or-v1-given"
+    assert said == []
 
 
 def test_the_curves_follow_the_typing_and_saving_keeps_it(page: Page, said: list[str], ada: Account) -> None:
