@@ -13,14 +13,10 @@ paraphrases of what it has picked, so its ranking loses evidence that says the s
 import argparse
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, quantiles
@@ -30,6 +26,7 @@ import numpy as np
 import snowballstemmer
 
 from bench.database import own_database
+from bench.processes import worker
 
 if TYPE_CHECKING:
     from memories.models import Account
@@ -302,20 +299,6 @@ def wait_until_found(account: "Account", body: str, memory_id: int) -> None:
             return
         time.sleep(0.005)
     raise SystemExit("A memory was not searchable in time; does the worker run?")
-
-
-@contextmanager
-def worker() -> Iterator[None]:
-    """Run the background worker as a service does."""
-    manage = Path(__file__).resolve().parent.parent / "manage.py"
-    process = subprocess.Popen(
-        [sys.executable, str(manage), "qcluster"], env=os.environ, stdout=subprocess.DEVNULL
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
 
 
 if __name__ == "__main__":

@@ -73,3 +73,12 @@ def test_the_sweep_benchmark_looks_at_all_and_never_takes_too_many() -> None:
         assert one["evicted"] + one["limited"] + one["failed"] == one["calls"]
     assert [evict[name]["calls"] for name in ("one", "four_apart", "four_together")] == [10, 40, 10]
     assert (swept["accounts_over_limit"], evict["accounts_over_limit"]) == (0, 0)
+
+
+def test_the_switch_benchmark_sees_every_path_and_no_error() -> None:
+    result = last_line_of("bench.switch", "--memories", "460", "--clients", "2", "--warm", "1")
+
+    assert (result["before"]["errors"], result["during"]["errors"]) == (0, 0)
+    assert result["before"]["share"] == {"semantic": 1.0}
+    assert set(result["during"]["share"]) <= {"semantic", "keyword"}
+    assert result["texts_per_s"] > 0
