@@ -19,13 +19,13 @@ from embeddings.embedding import Run, embed_batch
 from embeddings.failures import Operation, failed
 from embeddings.models import CorpusDigest, CorpusVector, EmbeddingSpace, FailureSequence
 from embeddings.pending import (
-    BATCH_CHARS,
-    BATCH_TEXTS,
     FIRST_BACK_OFF_S,
     MAX_DOUBLINGS,
     TEXT_CHARS,
     anything_due,
 )
+
+BATCH_TEXTS, BATCH_CHARS = 8, 12_000  # small: a memory that comes meanwhile waits for one batch
 
 type Source = Callable[[], Iterable[str]]
 type Texts = Mapping[bytes, str]  # by their hashes

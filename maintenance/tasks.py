@@ -21,7 +21,7 @@ def expire() -> None:
 
 
 def sweep(asked_at: str | None = None, *, dry_run: bool = False, asked_by: str = "") -> None:
-    """Sweep now. If another process is at it, or died at it, look again once its lease has ended.
+    """Sweep now. If another process is at it, look again once its lease would have ended, had it died.
 
     Args:
         asked_at: in ISO 8601; a whole sweep that has ended since will do.

@@ -19,7 +19,6 @@ from recall.keyword import clean_query
 PAGE, HELP = KINDS = ("pages", "help")  # which are the names of the corpora, too
 MEANING, WORDS = 0.6, 0.4  # shares of a place in the answer
 IN_TEXT = 0.6  # what a word in the text counts, beside 1 for one in the title
-MIN_WORDS = 0.3  # for what is not near enough in meaning
 EXCERPT_CHARS = 160
 WORD = re.compile(r"\w+")
 
@@ -105,12 +104,13 @@ def nearness(vector: QueryVector) -> dict[bytes, float]:
 def blended(
     open_to: list[Item], words: Mapping[Item, float], cosines: Mapping[bytes, float]
 ) -> dict[Item, float]:
-    """Place by meaning and words together; what is neither near nor worded alike is left out."""
-    floor, scored = load_limits().floor, dict[Item, float]()
+    """Place by meaning and words together; what both say less for than the floor alone would is left out."""
+    least, scored = MEANING * load_limits().floor, dict[Item, float]()
     for item in open_to:
-        cosine = cosines.get(text_hash(item.document), 0.0)
-        if cosine >= floor or words[item] >= MIN_WORDS:
-            scored[item] = MEANING * cosine + WORDS * words[item]
+        cosine = max(cosines.get(text_hash(item.document), 0.0), 0.0)
+        score = MEANING * cosine + WORDS * words[item]
+        if score >= least:
+            scored[item] = score
     return scored
 
 

@@ -44,7 +44,7 @@ class IdempotentReplyAdmin(ReadOnlyAdmin[IdempotentReply]):
 
 @admin.register(Lease)
 class LeaseAdmin(ReadOnlyAdmin[Lease]):
-    list_display = ["name", "holder", "until", "fence", "wanted"]
+    list_display = ["name", "holder", "session_pid", "until", "fence", "wanted"]
 
 
 @admin.register(Heartbeat)

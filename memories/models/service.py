@@ -30,12 +30,15 @@ class IdempotentReply(models.Model):
 class Lease(models.Model):
     """Who may do a job that only one process may do at a time, and until when.
 
-    The fence grows with each holder: a holder that lost its lease is told by it.
+    The fence grows with each holder: a holder that lost its lease is told by it. The session is the holder's
+    connection to the database: what was killed leaves none behind, and its lease is free at once.
     """
 
     name = models.CharField(max_length=40, primary_key=True)
     holder = models.CharField(max_length=60, blank=True, default="")
     until = models.DateTimeField(default=timezone.now)
+    session_pid = models.IntegerField(null=True, blank=True)
+    session_began = models.DateTimeField(null=True, blank=True)
     fence = models.BigIntegerField(default=0)
     wanted = models.BooleanField(default=False)  # a wake-up is queued and has not begun
 

@@ -56,7 +56,7 @@ def test_a_memory_written_meanwhile_goes_before_the_next_request(
     ada: Account, server: FakeServer, use: Use
 ) -> None:
     use(server)
-    texts = [f"text {number}" for number in range(120)]
+    texts = [f"text {number}" for number in range(20)]
     register("help", lambda: texts)
 
     def written_meanwhile(request: Received) -> Reply:
@@ -67,9 +67,9 @@ def test_a_memory_written_meanwhile_goes_before_the_next_request(
 
     drain()
 
-    assert [len(one) for one in asked(server)] == [50, 1, 50, 20]
+    assert [len(one) for one in asked(server)] == [8, 1, 8, 4]
     assert asked(server)[1] == ["memory"]
-    assert (stored(), len(indexed())) == (120, 1)
+    assert (stored(), len(indexed())) == (20, 1)
 
 
 def test_what_is_complete_costs_one_statement_and_no_request(server: FakeServer, use: Use) -> None:
@@ -192,13 +192,14 @@ def test_a_width_that_differs_from_that_of_the_memories_is_refused(
     assert FailureSequence.objects.get().code == "width_changed"
 
 
-def test_a_request_holds_at_most_50_texts_and_60000_characters() -> None:
-    long = {bytes([number]): "x" * 25_000 for number in range(9)}
-    short = {bytes([number]): "x" for number in range(101)}
+def test_a_request_is_small_so_that_a_memory_need_not_wait_long() -> None:
+    long = {bytes([number]): "x" * 5_000 for number in range(5)}
+    longest = {bytes([number]): "x" * 25_000 for number in range(2)}
+    short = {bytes([number]): "x" for number in range(17)}
 
-    assert [len(batch) for batch in batches(long)] == [3, 3, 3]
-    assert all(len(text) == 16_000 for batch in batches(long) for text in batch.values())
-    assert [len(batch) for batch in batches(short)] == [50, 50, 1]
+    assert [len(batch) for batch in batches(long)] == [2, 2, 1]
+    assert [[len(text) for text in batch.values()] for batch in batches(longest)] == [[16_000], [16_000]]
+    assert [len(batch) for batch in batches(short)] == [8, 8, 1]
     assert list(batches({})) == []
 
 
@@ -207,7 +208,7 @@ def test_it_ends_when_time_is_up_or_the_lease_is_lost(
     server: FakeServer, use: Use, ends_in_s: float, holds_on: bool, requests: int
 ) -> None:
     use(server)
-    register("help", lambda: [f"text {number}" for number in range(120)])
+    register("help", lambda: [f"text {number}" for number in range(20)])
 
     is_done = index_corpora(Run.start(), until=time.monotonic() + ends_in_s, holds_on=lambda: holds_on)
 

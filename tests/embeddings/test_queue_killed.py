@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from threading import Event
 
 import pytest
-from django.utils import timezone
 
 from embeddings.models import MemoryEmbedding
 from embeddings.queue import drain
-from memories.models import Account, Lease, Memory
+from memories.models import Account, Memory
 from tests.embeddings.conftest import Use
 from tests.embeddings.queues import make_due, waiting
 from tests.fakes.server import FakeServer, gives_vectors, holds
@@ -32,12 +31,6 @@ def workers() -> Iterator[list[subprocess.Popen[str]]]:
         yield processes
 
 
-def time_passes() -> None:
-    """Let the dead worker's lease and what it had claimed come free, as they do by themselves."""
-    Lease.objects.update(until=timezone.now())
-    make_due()
-
-
 def test_a_worker_killed_ten_times_loses_nothing_and_pays_twice_only_for_what_was_in_flight(
     ada: Account, server: FakeServer, use: Use, workers: list[subprocess.Popen[str]]
 ) -> None:
@@ -54,7 +47,7 @@ def test_a_worker_killed_ten_times_loses_nothing_and_pays_twice_only_for_what_wa
         one.kill()
         one.wait()
         in_flight.update(server.requests[-1].texts)
-        time_passes()
+        make_due()  # what it had claimed, as time does; its lease ended with it
     killed_at = len(indexed_bodies())
     drain()
 

@@ -20,6 +20,7 @@ from maintenance import candidates, tasks
 from maintenance.models import SweepRun
 from maintenance.retention import LEASE, sweep
 from maintenance.schedules import SWEEP_OPTIONS, next_sweep_at, sync_schedules
+from memories import leases
 from memories.models import Account, Lease, Memory, MemoryEvent
 from tests.factories import AccountFactory, MemoryFactory
 from tests.faults import at_each_eviction, evictions_seen
@@ -90,8 +91,6 @@ def test_a_sweep_killed_half_way_is_finished_by_the_next(ada: Account, ben: Acco
         gate.execute(OPEN)
         wait_until(lambda: not others_in_transactions())
 
-        assert sweep(now=timezone.now()) is None  # for as long as its lease lasts
-        let_the_lease_end()
         run = sweep(now=timezone.now())
 
     assert run is not None
@@ -163,9 +162,9 @@ def test_a_sweep_without_a_database_fails_clean_and_the_next_one_finishes(ada: A
     assert (run.evicted, lost(ada)) == (2, 4)
 
 
-def test_a_task_that_finds_a_dead_sweep_looks_again_after_its_lease(ada: Account) -> None:
+def test_a_task_that_finds_a_sweep_under_way_looks_again_after_its_lease(ada: Account) -> None:
     faded(ada, 2)
-    Lease.objects.create(name=LEASE, until=timezone.now() + timedelta(seconds=60), fence=1)
+    leases.take(LEASE, seconds=60, holder="another")
 
     tasks.sweep()
     tasks.sweep()
@@ -207,7 +206,7 @@ def test_a_sweep_that_lost_its_lease_is_gone_on_with(
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_what_an_operator_asks_for_during_a_sweep_is_not_forgotten(ada: Account, dry_run: bool) -> None:
-    Lease.objects.create(name=LEASE, until=timezone.now() + timedelta(seconds=60), fence=1)
+    leases.take(LEASE, seconds=60, holder="another")
 
     tasks.sweep(dry_run=dry_run, asked_by="olga")
     let_the_lease_end()

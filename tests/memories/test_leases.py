@@ -1,10 +1,13 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+from elowen.processes import poll
 from memories import leases
 from memories.models import Lease
+from tests.processes import go, python
 
 pytestmark = pytest.mark.django_db
 
@@ -67,3 +70,45 @@ def test_wanting_neither_takes_nor_blocks_the_lease() -> None:
     assert fence is not None
     assert leases.want("job")
     assert leases.renew(fence, seconds=60)
+
+
+HOLD = """
+from memories import leases
+print(leases.take("job", seconds=3600, holder="doomed"), flush=True)
+input()
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_of_a_killed_process_is_free_at_once() -> None:
+    with python(HOLD) as doomed:
+        go(doomed)
+        assert doomed.stdout
+        assert doomed.stdout.readline().startswith("Fence")
+        while_it_lives = leases.take("job", seconds=60, holder="next")
+        doomed.kill()
+
+        assert poll(lambda: leases.take("job", seconds=60, holder="next") is not None, 10)
+
+    assert while_it_lives is None
+    assert Lease.objects.get().until < timezone.now() + timedelta(seconds=61)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_holder_that_had_to_connect_again_holds_on() -> None:
+    fence = leases.take("job", seconds=60, holder="a")
+    before = Lease.objects.get().session_pid
+    connection.close()
+
+    assert fence
+    assert leases.renew(fence, seconds=60)
+    assert Lease.objects.get().session_pid != before
+    assert leases.take("job", seconds=60, holder="b") is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_number_that_went_to_another_session_holds_nothing() -> None:
+    leases.take("job", seconds=60, holder="a")
+    Lease.objects.update(session_began=timezone.now() - timedelta(days=1))
+
+    assert leases.take("job", seconds=60, holder="b")
