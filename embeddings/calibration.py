@@ -17,7 +17,10 @@ class Calibration:
 # What an unknown model starts from, until somebody measures it.
 UNKNOWN = Calibration(floor=200, paraphrase=700, duplicate=930)
 # By provider and model. See docs/recall.md for how they were found.
-KNOWN = {(LOCAL, "minilm-l6-int8-1"): Calibration(floor=200, paraphrase=900, duplicate=930)}
+KNOWN = {
+    (LOCAL, "minilm-l6-int8-1"): Calibration(floor=200, paraphrase=900, duplicate=930),
+    (LOCAL, "use-m3-6bit-1"): Calibration(floor=150, paraphrase=860, duplicate=880),
+}
 
 
 def calibration_of(provider: str, model: str) -> Calibration:
