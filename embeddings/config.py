@@ -7,6 +7,7 @@ from typing import Any, cast
 from django.conf import settings
 
 from elowen.lib.errors import Invalid, Unavailable
+from elowen.lib.secret import Secret
 from elowen.providers.catalog import PROVIDERS
 from elowen.providers.endpoint import LOCAL, Endpoint, embeddings_url
 from elowen.providers.local import Name, local_endpoint
@@ -117,7 +118,7 @@ def endpoint(config: EmbeddingConfig) -> Endpoint:
         url=embeddings_url(config.base_url),
         model=config.model,
         width=config.width,
-        key=settings.EMBEDDING_KEY,
+        key=Secret(settings.EMBEDDING_KEY) if settings.EMBEDDING_KEY else None,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import certifi
 import httpcore
 
+from elowen.lib.secret import Secret
 from elowen.providers.errors import (
     AddressRefused,
     ContentRefused,
@@ -71,16 +72,16 @@ def post_json(
     body = json.dumps(payload, ensure_ascii=False).encode(errors="replace")
     network = CheckedNetwork(Deadline(timeout_s), allow_link_local=allow_link_local)
     try:
-        status, headers, answer = exchange(url, body, request_headers(key), network)
+        outcome = outcome_of(*exchange(url, body, request_headers(key), network))
     except httpcore.TimeoutException:
         raise TransportFailed("The provider did not answer in time.") from None
     except httpcore.ConnectError as error:
         raise TransportFailed(why_unreachable(error)) from None
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol):
         raise TransportFailed("The provider broke off, or does not speak HTTP.") from None
-    if status // 100 != 2:
-        raise refusal(status, headers, answer)
-    return parsed(answer)
+    if isinstance(outcome, ProviderFailed):
+        raise outcome
+    return outcome
 
 
 def request_headers(key: str | None) -> dict[str, str]:
@@ -95,7 +96,7 @@ def request_headers(key: str | None) -> dict[str, str]:
         return headers
     if not HEADER_SAFE.fullmatch(key):
         raise KeyRefused("The key holds a character that cannot be sent; copy it again.")
-    return headers | {"Authorization": f"Bearer {key}"}
+    return headers | {"Authorization": Secret(f"Bearer {key}")}
 
 
 def exchange(
@@ -132,11 +133,17 @@ def tls() -> ssl.SSLContext:
     return context
 
 
-def parsed(answer: bytes) -> Any:
+def outcome_of(status: int, headers: Headers, answer: bytes) -> Any:
+    """Return what the answer holds, or what is wrong with it.
+
+    Nothing is raised where the answer is at hand: it may quote texts and keys, and reports show variables.
+    """
+    if status // 100 != 2:
+        return refusal(status, headers, answer)
     try:
         return json.loads(answer)
     except (ValueError, RecursionError):
-        raise InvalidAnswer("The provider answered something that is not JSON.") from None
+        return InvalidAnswer("The provider answered something that is not JSON.")
 
 
 def why_unreachable(error: httpcore.ConnectError) -> str:

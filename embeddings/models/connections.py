@@ -8,6 +8,7 @@ from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
 from elowen.lib.sealing import unseal
+from elowen.lib.secret import Secret
 from elowen.providers.catalog import PROVIDERS
 from elowen.providers.endpoint import embeddings_url
 from elowen.providers.errors import KeyRefused
@@ -76,9 +77,9 @@ class Connection(models.Model):
         return embeddings_url(self.base_url or PROVIDERS[self.provider].base_url)
 
     @property
-    def key(self) -> str:
+    def key(self) -> Secret:
         """Raises SealBroken."""
-        return unseal(bytes(self.sealed_key))
+        return Secret(unseal(bytes(self.sealed_key)))
 
 
 class ConnectionEvent(models.Model):

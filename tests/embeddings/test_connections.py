@@ -12,6 +12,7 @@ import time_machine
 from django.conf import LazySettings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
+from django.views.debug import ExceptionReporter
 from django_q.models import OrmQ
 
 from elowen.lib.errors import Invalid, NotFound, Refused
@@ -135,9 +136,7 @@ def test_a_key_shows_up_nowhere(
     server: FakeServer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    server.always(
-        lambda request: refuses(401, {"error": {"message": request.headers["authorization"]}})(request)
-    )
+    server.always(quotes_the_key)
     made = connect()
     with caplog.at_level(logging.DEBUG):
         with pytest.raises(KeyRefused) as raised:
@@ -151,6 +150,36 @@ def test_a_key_shows_up_nowhere(
     events = str(list(ConnectionEvent.objects.values()))
     everything = caplog.text + events + str(raised.value) + "".join(r.content.decode() for r in replies)
     assert not any(key in everything for key in KEYS)
+
+
+def quotes_the_key(request: Received) -> Reply:
+    return refuses(401, {"error": {"message": request.headers["authorization"]}})(request)
+
+
+@pytest.mark.parametrize(
+    "script", [quotes_the_key, resets(), gives("not what was asked for"), lambda request: Reply(200, b"{")]
+)
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_a_key_is_in_no_report_of_an_error_with_all_its_variables(
+    script: Script,
+    is_connected: bool,
+    ada: Account,
+    connect: Connect,
+    server: FakeServer,
+    use: Use,
+    settings: LazySettings,
+) -> None:
+    settings.EMBEDDING_KEY = KEYS[1]
+    connect() if is_connected else use(server)
+    server.always(script)
+
+    with pytest.raises(ProviderFailed) as raised:
+        embed_query("tea", account_id=ada.pk)
+
+    report = ExceptionReporter(None, raised.type, raised.value, raised.tb).get_traceback_html()
+    assert "post_json" in report
+    assert server.requests[0].headers["authorization"] in {f"Bearer {key}" for key in KEYS}
+    assert not any(key in report for key in KEYS[:2])
 
 
 @pytest.mark.parametrize("key", ["", "  ", "two words", "line\nbreak", "ключ", "x" * 4_001])
