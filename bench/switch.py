@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 
 SUBJECTS = ("Ada", "Ben", "Cleo", "the printer", "our server", "my sister", "the garden", "the old office")
 VERBS = ("likes", "needs", "has lost", "talks about", "pays for", "is afraid of", "has repaired", "waits for")
-THINGS = ("green tea", "a new disk", "the train to Bath", "peanuts", "a cello", "two tickets", "warm bread")
+KINDS = ("blue", "heavy", "borrowed", "Swedish", "broken", "tiny", "expensive", "wooden")
+THINGS = ("teapot", "train", "peanuts", "cello", "contract", "puppy", "vaccine", "spreadsheet")
+PLACES = (
+    "in Bath",
+    "at work",
+    "under the bridge",
+    "at the wedding",
+    "by the sea",
+    "in May",
+    "on TV",
+    "at night",
+)
 PATIENCE_S = 3_600
 
 
@@ -70,9 +81,7 @@ def fill(account: "Account", memories: int) -> None:
     from memories.models import Category, Memory
 
     category = Category.objects.create(owner=account, name="bench")
-    bodies = (
-        f"{SUBJECTS[n % 8]} {phrase(n // 8)} since day {n}, for plan {n % 97}." for n in range(memories)
-    )
+    bodies = (f"{SUBJECTS[n // 4096 % 8]} {phrase(n)} since day {n}." for n in range(memories))
     Memory.objects.bulk_create(
         [Memory(owner=account, category=category, body=body) for body in bodies], batch_size=1_000
     )
@@ -123,7 +132,9 @@ def asked_for(address: str, secret: str, clients: int, work: Any) -> dict[str, A
 
 def phrase(number: int) -> str:
     """What a memory says and a client asks for: recall without vectors looks for the query as it stands."""
-    return f"{VERBS[number % 8]} {THINGS[number // 8 % 7]}"
+    return (
+        f"{VERBS[number % 8]} {KINDS[number // 8 % 8]} {THINGS[number // 64 % 8]} {PLACES[number // 512 % 8]}"
+    )
 
 
 def ask(address: str, secret: str, number: int) -> Answer:
