@@ -38,6 +38,8 @@ near as materialized (
 """
 # The window comes back even when none of its rows is a memory that may be read now: whether it was full
 # decides if there is more. The scalar subqueries run once.
+# `offset 0` asks for one primary-key probe a row of the window. Left to choose, the planner takes an account
+# that was imported since the last ANALYZE for an empty one, and compares each memory with each vector.
 SCORED = """
 select scored.*, extent.found, extent.worst
 from (select (select count(*) from near) as found, (select min(cosine) from near) as worst) extent
@@ -47,16 +49,13 @@ left join lateral (
            + %(vitality)s::float8 * ({vitality}) / 100 as score,
            near.cosine
     from near
-    cross join lateral (select * from memories_memory one where one.id = near.memory_id {fence}) m
-    left join lateral (select sha256 from memories_bodyhash one where one.memory_id = m.id {fence}) h on true
+    cross join lateral (select * from memories_memory one where one.id = near.memory_id offset 0) m
+    left join lateral (select sha256 from memories_bodyhash one where one.memory_id = m.id offset 0) h on true
     where {readable} and {hash} = near.body_hash
     order by score desc, m.id desc limit %(rows)s
 ) scored on true
 order by scored.score desc, scored.id desc
 """
-# With it, one primary-key probe a row of the window, whatever the planner believes about how many rows
-# clear the floor; for the whole scope it may choose.
-FENCE = "offset 0"
 
 SIZE = """
 with usable as materialized ({categories})
@@ -132,7 +131,7 @@ def _certain(asked: SemanticQuery, step: Step) -> tuple[list[Candidate], bool]:
 
 def statement(asked: SemanticQuery, step: Step) -> tuple[Any, dict[str, Any]]:
     """Return the one statement of a step, with its parameters; access is decided within it."""
-    sql, params = _filled(NEAR + SCORED, asked, fence="" if step.window == EVERYTHING else FENCE)
+    sql, params = _filled(NEAR + SCORED, asked)
     limits = asked.config.limits
     return sql, {
         **params,
@@ -147,10 +146,8 @@ def statement(asked: SemanticQuery, step: Step) -> tuple[Any, dict[str, Any]]:
     }
 
 
-def _filled(template: str, asked: SemanticQuery, *, fence: str = "") -> tuple[Any, dict[str, Any]]:
-    sql = template.format(
-        categories=usable_sql(), readable=READABLE, vitality=VITALITY, hash=KNOWN_HASH, fence=fence
-    )
+def _filled(template: str, asked: SemanticQuery) -> tuple[Any, dict[str, Any]]:
+    sql = template.format(categories=usable_sql(), readable=READABLE, vitality=VITALITY, hash=KNOWN_HASH)
     return sql, access_params(asked.account, asked.scope) | {"space": asked.query.space.pk}
 
 

@@ -338,6 +338,51 @@ def test_the_scan_reads_only_the_scope_and_probes_only_the_window(
     assert "Seq Scan on memories_memory " not in found
 
 
+def rows_handled(node: dict[str, Any]) -> float:
+    """Return the most rows that one node of a plan returned or threw away, over all its loops."""
+    mine = sum(node.get(name, 0) for name in ("Actual Rows", "Rows Removed by Filter"))
+    mine += node.get("Rows Removed by Join Filter", 0)
+    return max([float(mine * node["Actual Loops"]), *map(rows_handled, node.get("Plans", ()))])
+
+
+def test_the_work_is_linear_whatever_the_statistics_say(
+    ada: Account, space: EmbeddingSpace, question: Asks
+) -> None:
+    """After a first import there are none, and the planner takes a large account for an empty one."""
+    width = 1_000
+    question(*[1] * width)
+    category, rows = CategoryFactory.create(owner=ada), 6_000
+    body = "m" * 200
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO memories_memory (owner_id, category_id, body, kind, importance, status, source,
+                use_count, last_used_at, created_at, updated_at, origin)
+            SELECT %(owner)s, %(category)s, %(body)s, 'fact', 5, 'active', 'user', 0, now(), now(), now(),
+                '{}'
+            FROM generate_series(1, %(rows)s);
+            INSERT INTO memories_bodyhash SELECT id, %(hash)s FROM memories_memory WHERE owner_id = %(owner)s;
+            INSERT INTO embeddings_memoryembedding
+                (memory_id, space_id, account_id, category_id, body_hash, vec)
+            SELECT id, %(space)s, owner_id, category_id, %(hash)s, %(vec)s::halfvec
+            FROM memories_memory WHERE owner_id = %(owner)s;
+            SELECT pg_clear_relation_stats('public', relname) FROM pg_class
+            WHERE relname IN ('memories_memory', 'memories_bodyhash', 'embeddings_memoryembedding')
+            """,
+            {"owner": ada.pk, "category": category.pk, "body": body, "hash": text_hash(body), "rows": rows,
+             "space": space.pk, "vec": str([1] * width)},
+        )  # fmt: skip
+    tea = embed_query("tea", account_id=ada.pk)
+    asked = SemanticQuery(ada, recall_scope(ada), tea, load_config(), timezone.now())
+
+    for step in (FIRST_STEP, Step(semantic.EVERYTHING, 100), Step(semantic.EVERYTHING, semantic.EVERYTHING)):
+        sql, params = semantic.statement(asked, step)
+        with vector_cursor() as cursor:
+            found = cursor.execute(f"explain (analyze, format json) {sql}", params).fetchone()
+        assert found is not None
+        assert rows_handled(found[0][0]["Plan"]) <= 2 * rows, step
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_question_is_embedded_before_the_snapshot_opens(
     ada: Account, server: FakeServer, space: EmbeddingSpace, settings: LazySettings
