@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from elowen.admin import ReadOnlyAdmin, WrittenByActions
+from elowen.lib.errors import ElowenError
 from embeddings import state
 from embeddings.actions.connecting import (
     CHANGEABLE,
@@ -14,6 +15,7 @@ from embeddings.actions.connecting import (
     change_connection,
     remove_connection,
 )
+from embeddings.actions.pruning import prune_space
 from embeddings.models import (
     Connection,
     ConnectionEvent,
@@ -125,6 +127,20 @@ class EmbeddingUsageAdmin(ReadOnlyAdmin[EmbeddingUsage]):
 class EmbeddingSpaceAdmin(ReadOnlyAdmin[EmbeddingSpace]):
     list_display = ["id", "provider", "model", "width", "dims", "held_until", "created_at"]
     fields = ["provider", "model", "width", "dims", "held_until", "created_at"]
+    actions = ["prune"]
+
+    def has_prune_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("embeddings.delete_embeddingspace")
+
+    @admin.action(description="Delete the vectors (of models no longer in use)", permissions=["prune"])
+    def prune(self, request: HttpRequest, rows: QuerySet[EmbeddingSpace]) -> None:
+        for row in rows:
+            try:
+                pruned = prune_space(space_id=row.pk, by=account_of(request))
+            except ElowenError as error:
+                self.message_user(request, f"{row}: {error}", messages.ERROR)
+            else:
+                self.message_user(request, f"{row}: deleted {pruned} vectors.", messages.SUCCESS)
 
 
 @admin.register(CorpusDigest)
