@@ -37,6 +37,7 @@ class AccountAdmin(UserAdmin[Account]):
     list_display = ["username", "email", "is_staff", "is_active", "last_login"]
     fieldsets = [
         *(UserAdmin.fieldsets or []),
+        ("Memories", {"fields": ["language"]}),
         ("Switches", {"fields": ["auto_recall", "auto_live_recall", "auto_save"]}),
     ]
 

@@ -6,10 +6,25 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
+# Those that PostgreSQL can bring to their stems; `simple` leaves words as they are.
+LANGUAGES = (
+    "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "estonian", "finnish",
+    "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian",
+    "nepali", "norwegian", "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil",
+    "turkish", "yiddish",
+)  # fmt: skip
+
 
 class Account(AbstractUser):
     """A person or a program that has memories of its own, with its personal switches."""
 
+    language = models.CharField(
+        max_length=20,
+        choices=[(name, name.capitalize()) for name in LANGUAGES],
+        default="english",
+        db_default="english",
+        help_text="Of its memories: words are found in all their forms. Simple: any other language.",
+    )
     auto_recall = models.BooleanField("recall at turn start", default=True)
     auto_live_recall = models.BooleanField("recall during a turn", default=True)
     auto_save = models.BooleanField("save memories automatically", default=False)
