@@ -23,6 +23,8 @@ LIMITS = {
     "memoryDuplicatePerMille": Limit(RUNTIME, UNKNOWN.duplicate, 500, 990),
     "memoryImportanceWeightPerMille": Limit(RUNTIME, 100, 0, 300),
     "memoryVitalityWeightPerMille": Limit(RUNTIME, 100, 0, 300),
+    "memoryLexicalWeightPerMille": Limit(RUNTIME, 400, 0, 1000),
+    "memoryLexicalFloorPerMille": Limit(RUNTIME, 400, 0, 1000),
     "memoryRecallCount": Limit(BRAIN, 10, 1, 50),
     "memoryRecallBytes": Limit(BRAIN, 20_000, 1_000, 100_000),
 }
@@ -34,6 +36,8 @@ class RecallLimits:
     paraphrase: float
     duplicate: float
     weights: Weights
+    lexical: float  # share of words in the relevance
+    lexical_floor: float  # share of the question's words, by worth, that makes a memory relevant
     count: int
     byte_budget: int
 
@@ -88,6 +92,8 @@ def limits_in(sections: Mapping[str, Any]) -> RecallLimits:
         weights=sound_weights(
             value["memoryImportanceWeightPerMille"] / 1000, value["memoryVitalityWeightPerMille"] / 1000
         ),
+        lexical=value["memoryLexicalWeightPerMille"] / 1000,
+        lexical_floor=value["memoryLexicalFloorPerMille"] / 1000,
         count=value["memoryRecallCount"],
         byte_budget=value["memoryRecallBytes"],
     )

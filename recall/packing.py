@@ -18,7 +18,8 @@ class Candidate:
     body_hash: bytes  # of the exact body it has now
     body_bytes: int
     score: float
-    cosine: float | None  # with the question; None where no vector was asked
+    cosine: float | None  # with the question; None where no vector was asked or it has no current one
+    lexical: float = 0.0  # share of the question's words, by worth, that it holds
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def pack(
     rest = (one for one in candidates if not is_excluded(one))
     while packing.wants_more() and (batch := list(islice(rest, limits.count))):
         fitting = [one for one in batch if packing.fits(one)]
-        vectors = vectors_of([one.memory_id for one in fitting]) if fitting else {}
+        current = [one.memory_id for one in fitting if one.cosine is not None]
+        vectors = vectors_of(current) if current else {}
         for one in fitting:
             packing.offer(one, vectors.get(one.memory_id))
     return packing.picked

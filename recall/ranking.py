@@ -32,10 +32,26 @@ def sound_weights(importance: float, vitality: float) -> Weights:
     return Weights()
 
 
-def score(*, cosine: float, importance: int, vitality: float, weights: Weights) -> float:
-    """Return the score of a memory; cosine -1 to 1, importance 1 to 10, vitality 0 to 100."""
+def relevance(cosine: float | None, said: float | None, *, anchor: float, lexical: float) -> float:
+    """Return the relevance of a memory.
+
+    Args:
+        cosine: with the question, -1 to 1; None without a current vector.
+        said: worth of the question's words that it holds, as a share of the best in the scope, 0 to 1;
+            None where nothing in the scope holds any.
+        anchor: the best cosine in the scope, or the floor where none clears it.
+        lexical: share of the words, 0 to 1; with 0 it is the cosine as it stands.
+    """
+    if lexical == 0:
+        return cosine or 0.0
+    share = max(cosine or 0.0, 0.0) / anchor if anchor else 0.0
+    return share if said is None else (1 - lexical) * share + lexical * said
+
+
+def score(*, relevance: float, importance: int, vitality: float, weights: Weights) -> float:
+    """Return the score of a memory; relevance up to 1, importance 1 to 10, vitality 0 to 100."""
     return (
-        weights.relevance * cosine
+        weights.relevance * relevance
         + weights.importance * (importance - 1) / 9
         + weights.vitality * vitality / 100
     )

@@ -18,6 +18,7 @@ from embeddings.scoring import hydrate_vectors
 from memories.models import Account, Memory
 from recall import keyword, semantic
 from recall.config import RecallConfig, load_config
+from recall.keyword import KeywordQuery
 from recall.packing import Candidate, Limits, pack
 from recall.scope import RecallScope
 from recall.semantic import FIRST_STEP, SemanticQuery, Step
@@ -122,9 +123,9 @@ class _Search:
         if vector is None:
             return self._by_words(recency=True)
         # What is passed over must not use up the rows that come back.
-        first = Step(self.first_step.window, self.first_step.rows + len(self.exclude))
+        first = replace(self.first_step, rows=self.first_step.rows + len(self.exclude))
         ranked = semantic.ranked(
-            SemanticQuery(self.account, self.scope, vector, self.config, self.now, first)
+            SemanticQuery(self.account, self.scope, self.text, vector, self.config, self.now, first)
         )
         best = next(ranked, None)
         if best is None:
@@ -133,7 +134,10 @@ class _Search:
         return Recall(self._hydrated(picked), "semantic" if picked else "empty")
 
     def _by_words(self, *, recency: bool) -> Recall:
-        found = keyword.candidates(self.account, self.scope, self.text, now=self.now, recency=recency)
+        asked = KeywordQuery(
+            self.account, self.scope, self.text, self.config.limits.lexical_floor, self.now, recency
+        )
+        found = keyword.candidates(asked)
         memories = self._hydrated(self._pack(found, space_id=None))
         path: Path = "recency" if recency else "keyword"
         return Recall(memories, path if memories else "empty", degraded=recency)

@@ -42,7 +42,7 @@ def test_a_sound_pair_stays_and_relevance_takes_the_rest(importance: float, vita
     ],
 )
 def test_the_score_of_each_part(cosine: float, importance: int, vitality: float, expected: float) -> None:
-    found = score(cosine=cosine, importance=importance, vitality=vitality, weights=Weights())
+    found = score(relevance=cosine, importance=importance, vitality=vitality, weights=Weights())
 
     assert found == pytest.approx(expected)
 
@@ -58,7 +58,7 @@ def test_importance_and_vitality_add_at_most_their_shares(
 ) -> None:
     weights = sound_weights(*shares)
 
-    found = score(cosine=cosine, importance=importance, vitality=vitality, weights=weights)
+    found = score(relevance=cosine, importance=importance, vitality=vitality, weights=weights)
 
     least = weights.relevance * cosine
     assert least - 1e-12 <= found <= least + weights.most_without_relevance + 1e-12
