@@ -17,6 +17,7 @@ from elowen.lib.rest import (
 )
 from memories.importance import DEFAULT_IMPORTANCE, MAX_IMPORTANCE, MIN_IMPORTANCE
 from memories.models import Category, Memory
+from memories.models.account import LANGUAGES
 from memories.models.memory import MAX_BODY_CHARS, MAX_KIND_CHARS
 from memories.policy import BOUNDS, LEVELS
 
@@ -209,12 +210,14 @@ class MeRow(serializers.Serializer[Any]):
     autoRecall = serializers.BooleanField(source="auto_recall")
     autoLiveRecall = serializers.BooleanField(source="auto_live_recall")
     autoSave = serializers.BooleanField(source="auto_save")
+    language = serializers.CharField(help_text="In which the account's memories are written.")
 
 
-class SwitchesInput(StrictSerializer):
+class PreferencesInput(StrictSerializer):
     autoRecall = StrictBooleanField(required=False, source="auto_recall")
     autoLiveRecall = StrictBooleanField(required=False, source="auto_live_recall")
     autoSave = StrictBooleanField(required=False, source="auto_save")
+    language = StrictChoiceField(choices=LANGUAGES, required=False)
 
 
 class KeyRow(serializers.Serializer[Any]):

@@ -1,6 +1,7 @@
 """Accounts: made, switched, closed."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -11,6 +12,8 @@ from memories.actions.categories import default_category
 from memories.actions.purging import purge_all
 from memories.audit import Note
 from memories.models import Account, Category, Memory
+
+PREFERENCES = ("auto_recall", "auto_live_recall", "auto_save", "language")
 
 
 @transaction.atomic
@@ -35,9 +38,9 @@ def create_administrator(*, username: str, password: str) -> Account:
     return _store(account)
 
 
-def change_switches(*, account: Account, changes: Mapping[str, bool]) -> Account:
-    """Change auto_recall, auto_live_recall or auto_save."""
-    fields = [name for name in ("auto_recall", "auto_live_recall", "auto_save") if name in changes]
+def change_preferences(*, account: Account, changes: Mapping[str, Any]) -> Account:
+    """Change some of PREFERENCES."""
+    fields = [name for name in PREFERENCES if name in changes]
     for name in fields:
         setattr(account, name, changes[name])
     account.save(update_fields=fields)

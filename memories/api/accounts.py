@@ -21,7 +21,7 @@ from memories.serializers import (
     MeRow,
     NewKeyRow,
     PageQuery,
-    SwitchesInput,
+    PreferencesInput,
 )
 
 
@@ -53,10 +53,10 @@ class Me(APIView):
     def get(self, request: Request) -> Response:
         return Response(MeRow(account_of(request)).data)
 
-    @extend_schema(operation_id="me_change", request=SwitchesInput, responses=MeRow)
+    @extend_schema(operation_id="me_change", request=PreferencesInput, responses=MeRow)
     def patch(self, request: Request) -> Response:
-        changes = validated(SwitchesInput, request.data)
-        return Response(MeRow(accounts.change_switches(account=account_of(request), changes=changes)).data)
+        changes = validated(PreferencesInput, request.data)
+        return Response(MeRow(accounts.change_preferences(account=account_of(request), changes=changes)).data)
 
 
 class KeyList(APIView):

@@ -242,6 +242,9 @@ def test_switches_are_read_fresh(api: Api, ada: Account) -> None:
     assert client.patch("/api/me", {"autoSave": True}, format="json").json()["autoSave"] is True
     assert client.get("/api/me").json()["autoRecall"] is True
     problem(client.patch("/api/me", {"autoSave": "yes"}, format="json"), 400, "autoSave")
+    assert client.patch("/api/me", {"language": "german"}, format="json").json()["language"] == "german"
+    problem(client.patch("/api/me", {"language": "klingon"}, format="json"), 400, "language")
+    assert client.get("/api/me").json()["language"] == "german"
     problem(client.patch("/api/me", {"is_staff": True}, format="json"), 400, "is_staff")
 
 
