@@ -2,55 +2,34 @@
 
     python -m bench.recall --rows 1000 10000 --dims 384 1024
 
-In one run and interleaved: the whole database work of `retrieve`, the bare scan `min(vec <=> q)` of the same
-account in the same session, and brute force with numpy over the same vectors in memory on one thread. Every
-answer is compared with an oracle in float64. Compare ratios of one run; milliseconds depend on the machine.
+In one run and interleaved: the whole database work of `retrieve`, by meaning and words as by default and
+by meaning alone; the bare scan `min(vec <=> q)` of the same account in the same session; and brute force by
+meaning with numpy over the same vectors in memory, on one thread. Every answer is compared with an oracle in
+float64. Compare ratios of one run; milliseconds depend on the machine.
 """
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench.database import own_database
+from bench.recall_store import Matrix, Question, Store, fill, question
 
 if TYPE_CHECKING:
-    from embeddings.embedding import QueryVector
-    from embeddings.models import EmbeddingSpace
-    from memories.models import Account
     from recall.retrieval import Recall
-    from recall.scope import RecallScope
 
 COUNT, BYTES, FLOOR, PARAPHRASE = 10, 20_000, 0.2, 0.9
-CATEGORIES, TOPICS, BODY_CHARS = 8, 50, 200
+LEXICAL, LEXICAL_FLOOR = 0.4, 0.4
 HALF_LIVES = np.array([1, 3, 7, 14, 21, 30, 45, 60, 90, 180], float)
 CLOSE = 1e-6  # scores nearer than this may change places: pgvector adds up in float32
 WARM_UP = 6
-
-type Matrix = NDArray[Any]
-
-
-@dataclass
-class Store:
-    """What was stored, once more in memory."""
-
-    account: "Account"
-    scope: "RecallScope"
-    space: "EmbeddingSpace"
-    ids: Matrix
-    vectors: Matrix  # float32, length 1, from the same half floats that the database holds
-    halves: Matrix
-    importance: Matrix
-    use_count: Matrix
-    age_days: Matrix
 
 
 def main() -> None:
@@ -72,21 +51,27 @@ def main() -> None:
 
 def measure(rows: int, dims: int, rounds: int, random: np.random.Generator) -> dict[str, Any]:
     store = fill(rows, dims, random)
-    times: dict[str, list[float]] = {"recall": [], "bare_scan": [], "numpy": []}
+    times: dict[str, list[float]] = {}
     mismatches = 0
     for turn in range(rounds + WARM_UP):
-        query = direction(random, topics_of(dims)[turn % TOPICS]).astype(np.float16).astype(np.float32)
-        asked = query_vector(query, store)
+        asked = question(store, random)
         taken = {
-            "recall": timed(recall, store, asked),
+            "recall": recalled(store, asked, LEXICAL),
+            "by_meaning": recalled(store, asked, 0),
             "bare_scan": timed(bare_scan, store, asked),
-            "numpy": timed(brute_force, store, query),
+            "numpy": timed(brute_force, store, asked),
         }
         if turn >= WARM_UP:
             for name, (ms, _) in taken.items():
-                times[name].append(ms)
-        mismatches += not same(taken["recall"][1], oracle(store, query), store)
+                times.setdefault(name, []).append(ms)
+        mismatches += not same(taken["recall"][1], oracle(store, asked, LEXICAL), store)
+        mismatches += not same(taken["by_meaning"][1], oracle(store, asked, 0), store)
     return summary(rows, dims, times, mismatches)
+
+
+def recalled(store: Store, asked: Question, lexical: float) -> tuple[float, "Recall"]:
+    set_lexical(lexical)
+    return timed(recall, store, asked)
 
 
 def timed[**P](work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[float, Any]:
@@ -96,15 +81,14 @@ def timed[**P](work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> tup
 
 
 def summary(rows: int, dims: int, times: dict[str, list[float]], mismatches: int) -> dict[str, Any]:
-    middle = {f"{name}_ms": round(median(values), 3) for name, values in times.items()}
-    return {
-        "rows": rows,
-        "dims": dims,
-        **middle,
-        "recall_per_bare_scan": round(middle["recall_ms"] / middle["bare_scan_ms"], 2),
-        "recall_per_numpy": round(middle["recall_ms"] / middle["numpy_ms"], 2),
-        "mismatches": mismatches,
+    middle = {name: median(values) for name, values in times.items()}
+    ratios = {
+        f"{ours}/{other}": round(middle[ours] / middle[other], 2)
+        for ours in ("recall", "by_meaning")
+        for other in ("bare_scan", "numpy")
     }
+    spent = {f"{name}_ms": round(ms, 2) for name, ms in middle.items()}
+    return {"rows": rows, "dims": dims, **spent, **ratios, "mismatches": mismatches}
 
 
 def show(results: Sequence[dict[str, Any]]) -> None:
@@ -115,18 +99,31 @@ def show(results: Sequence[dict[str, Any]]) -> None:
     print(json.dumps(results))
 
 
-# --- The three contenders ---
+# --- The contenders ---
 
 
-def recall(store: Store, asked: "QueryVector") -> "Recall":
-    from recall.retrieval import recall_with
+def set_lexical(share: float) -> None:
+    from memories.models import ConfigSection
 
-    return recall_with(
-        asked, account=store.account, text="a question", scope=store.scope, count=COUNT, byte_budget=BYTES
+    ConfigSection.objects.update_or_create(
+        name="runtime.limits", defaults={"document": {"memoryLexicalWeightPerMille": round(1000 * share)}}
     )
 
 
-def bare_scan(store: Store, asked: "QueryVector") -> float:
+def recall(store: Store, asked: Question) -> "Recall":
+    from recall.retrieval import recall_with
+
+    return recall_with(
+        asked.asked(store),
+        account=store.account,
+        text=asked.text,
+        scope=store.scope,
+        count=COUNT,
+        byte_budget=BYTES,
+    )
+
+
+def bare_scan(store: Store, asked: Question) -> float:
     from embeddings.scoring import vector_cursor, vector_param
 
     sql = (
@@ -143,24 +140,43 @@ def bare_scan(store: Store, asked: "QueryVector") -> float:
     return float(row[0]) if row else 0.0
 
 
-def brute_force(store: Store, query: Matrix) -> list[int]:
-    cosines = store.vectors @ (query / np.linalg.norm(query))
-    return [int(store.ids[one]) for one, _ in picks(store, cosines, store.vectors, store.age_days)]
+def brute_force(store: Store, asked: Question) -> list[int]:
+    cosines = store.vectors @ (asked.vector / np.linalg.norm(asked.vector))
+    found = picks(store, np.flatnonzero(cosines >= FLOOR), cosines, store.vectors)
+    return [int(store.ids[place]) for place, _ in found]
 
 
-def oracle(store: Store, query: Matrix) -> list[tuple[int, float]]:
+def oracle(store: Store, asked: Question, lexical: float) -> list[tuple[int, float]]:
     """Return (place, score) of what should be recalled, computed in float64."""
     wide = store.halves.astype(np.float64)
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
-    question = query.astype(np.float64)
-    return picks(store, wide @ (question / np.linalg.norm(question)), wide, store.age_days)
+    wanted = asked.vector.astype(np.float64)
+    cosines = wide @ (wanted / np.linalg.norm(wanted))
+    if not lexical:
+        return picks(store, np.flatnonzero(cosines >= FLOOR), cosines, wide)
+    worth, possible = worths(store, asked)
+    eligible = np.flatnonzero((cosines >= FLOOR) | (worth >= LEXICAL_FLOOR * possible))
+    anchor = max(cosines.max(), FLOOR)
+    relevance = (1 - lexical) * np.maximum(cosines, 0) / anchor + lexical * worth / worth.max()
+    return picks(store, eligible, relevance, wide)
 
 
-def picks(store: Store, cosines: Matrix, vectors: Matrix, age_days: Matrix) -> list[tuple[int, float]]:
-    eligible = np.flatnonzero(cosines >= FLOOR)
+def worths(store: Store, asked: Question) -> tuple[Matrix, float]:
+    """Return what the question's words are worth that each memory holds, and what all of them are."""
+    worth, possible, rows = np.zeros(len(store.ids)), 0, len(store.ids)
+    for word in asked.words:
+        holders = store.holders.get(word, np.array([], int))
+        rarity = round(1_000_000 * math.log(1 + (rows - len(holders) + 0.5) / (len(holders) + 0.5)))
+        worth[holders] += rarity
+        possible += rarity
+    return worth, possible
+
+
+def picks(store: Store, eligible: Matrix, relevance: Matrix, vectors: Matrix) -> list[tuple[int, float]]:
     importance, uses = store.importance[eligible], store.use_count[eligible]
-    vitality = 0.5 ** (age_days[eligible] / HALF_LIVES[importance - 1]) * (0.5 + 0.5 * uses / (uses + 5))
-    scores = 0.8 * cosines[eligible] + 0.1 * (importance - 1) / 9 + 0.1 * vitality
+    age_days = store.age_days[eligible]
+    vitality = 0.5 ** (age_days / HALF_LIVES[importance - 1]) * (0.5 + 0.5 * uses / (uses + 5))
+    scores = 0.8 * relevance[eligible] + 0.1 * (importance - 1) / 9 + 0.1 * vitality
     picked: list[tuple[int, float]] = []
     for place in np.lexsort((-store.ids[eligible], -scores)):
         one = int(eligible[place])
@@ -179,110 +195,6 @@ def same(found: "Recall", expected: list[tuple[int, float]], store: Store) -> bo
         one.memory.pk == store.ids[place] or abs(one.score - score) < CLOSE
         for one, (place, score) in zip(found.memories, expected, strict=True)
     )
-
-
-# --- The store ---
-
-
-def topics_of(dims: int) -> Matrix:
-    topics = np.random.default_rng(dims).normal(size=(TOPICS, dims))
-    return topics / np.linalg.norm(topics, axis=1, keepdims=True)
-
-
-def direction(random: np.random.Generator, topic: Matrix) -> Matrix:
-    """Return one vector about a topic: cosine 0.36 to others about it, near 0 to the rest."""
-    noise = random.normal(size=topic.shape)
-    return 0.6 * topic + 0.8 * noise / np.linalg.norm(noise)
-
-
-def query_vector(query: Matrix, store: Store) -> "QueryVector":
-    from embeddings.embedding import QueryVector
-
-    return QueryVector(query, store.space)
-
-
-def fill(rows: int, dims: int, random: np.random.Generator) -> Store:
-    from django.db import connection
-    from django.utils import timezone
-
-    from embeddings.models import EmbeddingSpace
-    from memories.models import Account, Category
-    from recall.scope import recall_scope
-
-    name = f"bench {rows} x {dims}"
-    account = Account.objects.create(username=name)
-    space = EmbeddingSpace.objects.create(provider="bench", endpoint_hash=b"\0" * 32, model=name, dims=dims)
-    categories = [Category.objects.create(owner=account, name=str(n)).pk for n in range(CATEGORIES)]
-    topics = topics_of(dims)
-    noise = random.normal(size=(rows, dims))
-    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
-    halves = (0.6 * topics[random.integers(TOPICS, size=rows)] + 0.8 * noise).astype(np.float16)
-    facts = {
-        "importance": random.integers(1, 11, size=rows),
-        "use_count": random.integers(0, 20, size=rows),
-        "age_days": random.integers(0, 200, size=rows).astype(float),
-    }
-    ids = insert_memories(account, categories, facts, timezone.now())
-    insert_vectors(ids, account, space, categories, halves)
-    with connection.cursor() as cursor:
-        cursor.execute("delete from embeddings_pendingmemory")
-        cursor.execute("vacuum (analyze)")
-    vectors = halves.astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return Store(account, recall_scope(account), space, ids, vectors, halves, **facts)
-
-
-def insert_memories(
-    account: "Account", categories: Sequence[int], facts: dict[str, Matrix], now: Any
-) -> Matrix:
-    """Copy the rows in and return their ids, in order."""
-    from django.db import connection
-
-    rows = len(facts["importance"])
-    with connection.cursor() as cursor:
-        cursor.execute("select coalesce(max(id), 0) from memories_memory")
-        first = cursor.fetchone()[0] + 1
-        columns = (
-            "id, owner_id, category_id, body, kind, importance, status, source, use_count, last_used_at,"
-            " created_at, updated_at, origin"
-        )
-        with cursor.copy(f"copy memories_memory ({columns}) from stdin") as copy:
-            for n in range(rows):
-                used_at = now - timedelta(days=float(facts["age_days"][n]))
-                body = f"{first + n} ".ljust(BODY_CHARS, "m")
-                copy.write_row((
-                    first + n, account.pk, categories[n % CATEGORIES], body, "fact",
-                    int(facts["importance"][n]), "active", "user", int(facts["use_count"][n]),
-                    used_at, used_at, used_at, "{}",
-                ))  # fmt: skip
-        cursor.execute(
-            "insert into memories_bodyhash (memory_id, sha256) select id, sha256(convert_to(body, 'UTF8'))"
-            " from memories_memory where id >= %s",
-            [first],
-        )
-    return np.arange(first, first + rows)
-
-
-def insert_vectors(
-    ids: Matrix, account: "Account", space: "EmbeddingSpace", categories: Sequence[int], halves: Matrix
-) -> None:
-    from django.db import connection
-
-    columns = "memory_id, space_id, account_id, category_id, body_hash, vec"
-    header = halves.shape[1].to_bytes(2) + b"\0\0"
-    with connection.cursor() as cursor:
-        cursor.execute("select memory_id, sha256 from memories_bodyhash where memory_id >= %s", [int(ids[0])])
-        hashes = dict(cursor.fetchall())
-        with cursor.copy(
-            f"copy embeddings_memoryembedding ({columns}) from stdin with (format binary)"
-        ) as copy:
-            copy.set_types(["int8", "int8", "int8", "int8", "bytea", "bytea"])
-            for n, (memory_id, half) in enumerate(zip(ids, halves, strict=True)):
-                packed = header + half.astype(">f2").tobytes()
-                copy.write_row((
-                    int(memory_id), space.pk, account.pk, categories[n % CATEGORIES],
-                    bytes(hashes[memory_id]), packed,
-                ))  # fmt: skip
 
 
 if __name__ == "__main__":
