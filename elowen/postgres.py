@@ -82,7 +82,8 @@ class Cluster:
             open_way(self.home)
             return self._refuse_other_version()
         new = self.home.with_name(f"{self.home.name}.new")
-        shutil.rmtree(new, ignore_errors=True)
+        # An initdb that outlived its parent writes on until it notices that its folder is gone.
+        poll(lambda: _is_removed(new), START_SECONDS)
         new.mkdir(mode=0o700, parents=True)
         (new / "password").touch(mode=0o600)
         (new / "password").write_text(secrets.token_urlsafe(32))
@@ -201,6 +202,11 @@ def shared_buffers() -> str:
     with suppress(OSError, ValueError):
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return f"{min(max(memory // 4 // MB, 256), 1024)}MB"
+
+
+def _is_removed(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
 
 
 def last_lines(path: Path, count: int = 15) -> str:

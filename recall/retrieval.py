@@ -131,7 +131,14 @@ class _Search:
         if best is None:
             return self._by_words(recency=False)
         picked = self._pack(chain([best], ranked), space_id=vector.space.pk)
-        return Recall(self._hydrated(picked), "semantic" if picked else "empty")
+        return Recall(self._hydrated(picked), self._path(picked))
+
+    def _path(self, picked: list[Candidate]) -> Path:
+        """Tell by what the ranking found them: before the first vectors exist, words may do it alone."""
+        floor = self.config.limits.floor
+        if any(one.cosine is not None and one.cosine >= floor for one in picked):
+            return "semantic"
+        return "keyword" if picked else "empty"
 
     def _by_words(self, *, recency: bool) -> Recall:
         asked = KeywordQuery(

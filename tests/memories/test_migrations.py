@@ -146,7 +146,8 @@ def test_an_editor_that_was_open_is_refused(migrate: Migrate) -> None:
 
     migrate(REMAPPED)
 
-    account = Account.objects.create(username="editor")
+    editor = apps.get_model("memories", "Account").objects.create(username="editor")
+    account = Account(pk=editor.pk, username=editor.username)  # the table has not all columns of today
     with pytest.raises(Stale):
         save_section(name=SECTION, document=OLD, revision=4, by=account)
     assert load_document()[1] == 5

@@ -271,7 +271,9 @@ def reference(
             eligible.append((value, row))
     if not eligible:
         return by_words(rows, said, draw, now, recency=False)
-    return named("semantic", greedy(eligible, draw, with_vectors=True))
+    picked = greedy(eligible, draw, with_vectors=True)
+    clearing = {pk for pk, own in near.items() if own >= draw.floor / 1000}
+    return named("semantic" if clearing & {pk for pk, _ in picked} else "keyword", picked)
 
 
 def by_words(
