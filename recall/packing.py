@@ -1,8 +1,9 @@
 """Which memories go into the answer, and in what order. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +30,24 @@ class Limits:
     paraphrase: float  # cosine from which two memories say the same
 
 
+type Fate = Literal["picked", "delivered", "same text", "paraphrase", "does not fit", "after the last"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    candidate: Candidate
+    fate: Fate
+    repeats: int | None = None  # the picked memory that says it already
+
+
 def pack(
     candidates: Iterable[Candidate],
     *,
     limits: Limits,
     is_excluded: Callable[[Candidate], bool],
     vectors_of: Callable[[Sequence[int]], Mapping[int, Vector]],
-) -> list[Candidate]:
-    """Pick greedily, in the given order.
+) -> Iterator[Decision]:
+    """Pick greedily, in the given order, and tell what became of each candidate.
 
     Passes over excluded memories before anything is counted, skips a paraphrase of a picked one and what
     does not fit, and goes on until the count is full. Candidates are drawn only as far as needed.
@@ -44,15 +55,21 @@ def pack(
     Args:
         vectors_of: asked for at most `limits.count` ids at a time, in order.
     """
-    packing = _Packing(limits)
-    rest = (one for one in candidates if not is_excluded(one))
+    packing, rest = _Packing(limits), iter(candidates)
     while packing.wants_more() and (batch := list(islice(rest, limits.count))):
-        fitting = [one for one in batch if packing.fits(one)]
+        excluded = {one.memory_id for one in batch if is_excluded(one)}
+        fitting = [one for one in batch if one.memory_id not in excluded and packing.fits(one)]
         current = [one.memory_id for one in fitting if one.cosine is not None]
         vectors = vectors_of(current) if current else {}
-        for one in fitting:
-            packing.offer(one, vectors.get(one.memory_id))
-    return packing.picked
+        for one in batch:
+            if one.memory_id in excluded:
+                yield Decision(one, "delivered")
+            else:
+                yield packing.offer(one, vectors.get(one.memory_id))
+
+
+def picked_of(decisions: Iterable[Decision]) -> list[Candidate]:
+    return [one.candidate for one in decisions if one.fate == "picked"]
 
 
 class _Packing:
@@ -60,7 +77,7 @@ class _Packing:
         self.limits = limits
         self.left = limits.byte_budget
         self.picked: list[Candidate] = []
-        self.said: list[Vector] = []
+        self.said: list[tuple[Candidate, Vector]] = []
 
     def wants_more(self) -> bool:
         return len(self.picked) < self.limits.count and self.left > 0
@@ -68,20 +85,25 @@ class _Packing:
     def fits(self, one: Candidate) -> bool:
         return one.body_bytes <= self.left
 
-    def offer(self, one: Candidate, vector: Vector | None) -> None:
-        if self.wants_more() and self.fits(one) and not self._repeats(one, vector):
-            self.picked.append(one)
-            self.left -= one.body_bytes
-            if vector is not None:
-                self.said.append(_unit(vector))
+    def offer(self, one: Candidate, vector: Vector | None) -> Decision:
+        if not self.wants_more():
+            return Decision(one, "after the last")
+        if not self.fits(one):
+            return Decision(one, "does not fit")
+        if same := next((other for other in self.picked if other.body_hash == one.body_hash), None):
+            return Decision(one, "same text", same.memory_id)
+        unit = None if vector is None else _unit(vector)
+        if unit is not None and (near := self._paraphrased_by(unit)):
+            return Decision(one, "paraphrase", near.memory_id)
+        self.picked.append(one)
+        self.left -= one.body_bytes
+        if unit is not None:
+            self.said.append((one, unit))
+        return Decision(one, "picked")
 
-    def _repeats(self, one: Candidate, vector: Vector | None) -> bool:
-        if any(one.body_hash == other.body_hash for other in self.picked):
-            return True
-        if vector is None:
-            return False
-        unit = _unit(vector)
-        return any(float(unit @ other) >= self.limits.paraphrase for other in self.said)
+    def _paraphrased_by(self, unit: Vector) -> Candidate | None:
+        close = (other for other, said in self.said if float(unit @ said) >= self.limits.paraphrase)
+        return next(close, None)
 
 
 def _unit(vector: Vector) -> Vector:

@@ -1,7 +1,7 @@
 """`retrieve`: from a question to the memories that fit. Reads only; nothing is counted as used."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -19,7 +19,7 @@ from memories.models import Account, Memory
 from recall import keyword, semantic
 from recall.config import RecallConfig, load_config
 from recall.keyword import KeywordQuery
-from recall.packing import Candidate, Limits, pack
+from recall.packing import Candidate, Decision, Limits, pack, picked_of
 from recall.scope import RecallScope
 from recall.semantic import FIRST_STEP, SemanticQuery, Step
 
@@ -86,11 +86,15 @@ def recall_with(
     **options: Unpack[Options],
 ) -> Recall:
     """Do what `retrieve` does once the question is embedded: all that needs the database, in one snapshot."""
-    now = timezone.now()
     with read_snapshot():
-        config = _config(options.get("count"), options.get("byte_budget"))
-        exclude, first_step = options.get("exclude", ()), options.get("first_step", FIRST_STEP)
-        return _Search(account, scope, text, config, tuple(exclude), now, first_step).run(vector)
+        return prepared(account=account, text=text, scope=scope, **options).run(vector)
+
+
+def prepared(*, account: Account, text: str, scope: RecallScope, **options: Unpack[Options]) -> "Search":
+    """Return the search with the limits of this moment; call it in the snapshot in which it runs."""
+    config = _config(options.get("count"), options.get("byte_budget"))
+    exclude, first_step = options.get("exclude", ()), options.get("first_step", FIRST_STEP)
+    return Search(account, scope, text, config, tuple(exclude), timezone.now(), first_step)
 
 
 def _embedded(text: str, account: Account) -> QueryVector | None:
@@ -110,53 +114,71 @@ def _config(count: int | None, byte_budget: int | None) -> RecallConfig:
 
 
 @dataclass(frozen=True)
-class _Search:
+class Ranking:
+    """Candidates, best first, by the ranking that applies."""
+
+    by: Literal["semantic", "keyword", "recency"]
+    candidates: Iterator[Candidate]
+    space_id: int | None  # whose vectors tell paraphrases
+
+
+@dataclass(frozen=True)
+class Search:
+    """One question with all that its answer depends on. Use it in a snapshot."""
+
     account: Account
     scope: RecallScope
     text: str
     config: RecallConfig
     exclude: tuple[Version, ...]
     now: datetime
-    first_step: Step
+    first_step: Step = FIRST_STEP
 
     def run(self, vector: QueryVector | None) -> Recall:
+        ranking = self.ranking(vector)
+        picked = picked_of(self.decide(ranking))
+        return Recall(self._hydrated(picked), self.path(ranking, picked), degraded=vector is None)
+
+    def ranking(self, vector: QueryVector | None) -> Ranking:
+        """Rank by meaning and words; by words alone where nothing is relevant or no vector can be had."""
         if vector is None:
-            return self._by_words(recency=True)
+            return self._by_words("recency")
         # What is passed over must not use up the rows that come back.
         first = replace(self.first_step, rows=self.first_step.rows + len(self.exclude))
-        ranked = semantic.ranked(
-            SemanticQuery(self.account, self.scope, self.text, vector, self.config, self.now, first)
-        )
+        ranked = semantic.ranked(self.semantic_query(vector, first))
         best = next(ranked, None)
         if best is None:
-            return self._by_words(recency=False)
-        picked = self._pack(chain([best], ranked), space_id=vector.space.pk)
-        return Recall(self._hydrated(picked), self._path(picked))
+            return self._by_words("keyword")
+        return Ranking("semantic", chain([best], ranked), vector.space.pk)
 
-    def _path(self, picked: list[Candidate]) -> Path:
-        """Tell by what the ranking found them: before the first vectors exist, words may do it alone."""
-        floor = self.config.limits.floor
-        if any(one.cosine is not None and one.cosine >= floor for one in picked):
-            return "semantic"
-        return "keyword" if picked else "empty"
+    def semantic_query(self, vector: QueryVector, first_step: Step) -> SemanticQuery:
+        return SemanticQuery(self.account, self.scope, self.text, vector, self.config, self.now, first_step)
 
-    def _by_words(self, *, recency: bool) -> Recall:
-        asked = KeywordQuery(
-            self.account, self.scope, self.text, self.config.limits.lexical_floor, self.now, recency
-        )
-        found = keyword.candidates(asked)
-        memories = self._hydrated(self._pack(found, space_id=None))
-        path: Path = "recency" if recency else "keyword"
-        return Recall(memories, path if memories else "empty", degraded=recency)
+    def _by_words(self, by: Literal["keyword", "recency"]) -> Ranking:
+        floor = self.config.limits.lexical_floor
+        asked = KeywordQuery(self.account, self.scope, self.text, floor, self.now, recency=by == "recency")
+        return Ranking(by, keyword.candidates(asked), space_id=None)
 
-    def _pack(self, candidates: Iterable[Candidate], *, space_id: int | None) -> list[Candidate]:
-        limits = self.config.limits
+    def decide(self, ranking: Ranking) -> Iterator[Decision]:
+        """Tell what becomes of the candidates, as far down as the answer needs."""
+        limits, space_id = self.config.limits, ranking.space_id
         return pack(
-            candidates,
+            ranking.candidates,
             limits=Limits(limits.count, limits.byte_budget, limits.paraphrase),
-            is_excluded=self._is_excluded,
+            is_excluded=self.is_excluded,
             vectors_of=partial(hydrate_vectors, space_id) if space_id else lambda ids: {},
         )
+
+    def path(self, ranking: Ranking, picked: Collection[Candidate]) -> Path:
+        """Tell by what the answer was found: before the first vectors exist, words may do it alone."""
+        if not picked:
+            return "empty"
+        if ranking.by == "semantic" and not any(self.is_near(one) for one in picked):
+            return "keyword"
+        return ranking.by
+
+    def is_near(self, one: Candidate) -> bool:
+        return one.cosine is not None and one.cosine >= self.config.limits.floor
 
     @cached_property
     def _excluded(self) -> dict[int, set[str | None]]:
@@ -165,7 +187,7 @@ class _Search:
             versions.setdefault(version.memory_id, set()).add(version.body_sha256)
         return versions
 
-    def _is_excluded(self, one: Candidate) -> bool:
+    def is_excluded(self, one: Candidate) -> bool:
         versions = self._excluded.get(one.memory_id, set())
         return None in versions or one.body_hash.hex() in versions
 

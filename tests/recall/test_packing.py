@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recall.packing import Candidate, Limits, Vector, pack
+from recall.packing import Candidate, Limits, Vector, pack, picked_of
 
 EAST, NORTH, NEARLY_EAST = (1.0, 0.0), (0.0, 1.0), (10.0, 1.0)
 
@@ -36,11 +36,13 @@ def packed(
     excluded: frozenset[int] = frozenset(),
     vectors: Vectors | None = None,
 ) -> list[int]:
-    picked = pack(
-        candidates,
-        limits=Limits(count, byte_budget, paraphrase),
-        is_excluded=lambda one: one.memory_id in excluded,
-        vectors_of=vectors or Vectors({}),
+    picked = picked_of(
+        pack(
+            candidates,
+            limits=Limits(count, byte_budget, paraphrase),
+            is_excluded=lambda one: one.memory_id in excluded,
+            vectors_of=vectors or Vectors({}),
+        )
     )
     return [one.memory_id for one in picked]
 
@@ -88,8 +90,8 @@ def test_nothing_is_drawn_once_the_count_is_full() -> None:
         yield candidate(2)
         raise AssertionError("drawn beyond what was needed")
 
-    picked = pack(
-        endless(), limits=Limits(2, 100, 0.7), is_excluded=lambda one: False, vectors_of=Vectors({})
+    picked = picked_of(
+        pack(endless(), limits=Limits(2, 100, 0.7), is_excluded=lambda one: False, vectors_of=Vectors({}))
     )
 
     assert [one.memory_id for one in picked] == [1, 2]
@@ -100,8 +102,8 @@ def test_nothing_is_drawn_once_the_bytes_are_gone() -> None:
         yield candidate(1, 100)
         raise AssertionError("drawn beyond what was needed")
 
-    picked = pack(
-        endless(), limits=Limits(1, 100, 0.7), is_excluded=lambda one: False, vectors_of=Vectors({})
+    picked = picked_of(
+        pack(endless(), limits=Limits(1, 100, 0.7), is_excluded=lambda one: False, vectors_of=Vectors({}))
     )
 
     assert [one.memory_id for one in picked] == [1]
