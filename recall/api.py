@@ -13,10 +13,11 @@ from memories.api.paging import validated
 from memories.gauge import Gauge
 from memories.models import Memory
 from memories.requests import account_of
+from recall.explaining import explain
 from recall.retrieval import PackedMemory, Recall, Version, retrieve
 from recall.scope import recall_scope
 from recall.search import search, similar
-from recall.serializers import RecallReply, RetrieveInput, SimilarInput
+from recall.serializers import ExplainReply, RecallReply, RetrieveInput, SimilarInput
 
 PATH_HEADER, DEGRADED_HEADER = "X-Elowen-Recall", "X-Elowen-Degraded"
 ROW = ("id", "owner_id", "category_id", "body", "kind", "importance", "created_at", "updated_at")
@@ -29,17 +30,18 @@ class Retrieve(APIView):
 
     @extend_schema(operation_id="memory_retrieve", request=RetrieveInput, responses=RecallReply)
     def post(self, request: Request) -> Response:
-        data = validated(RetrieveInput, request.data)
-        account = account_of(request)
-        recall = retrieve(
-            account=account,
-            query=data["query"],
-            scope=recall_scope(account, data.get("projectId")),
-            count=data.get("count"),
-            byte_budget=data.get("byteBudget"),
-            exclude=[Version(one["id"], one.get("bodySha256")) for one in data.get("exclude", [])],
-        )
+        recall = retrieve(**question_of(request))
         return Response({"memories": [_row(one) for one in recall.memories]}, headers=headers_of(recall))
+
+
+class Explain(APIView):
+    """Why a recall answers what it answers: each candidate with its numbers and what became of it."""
+
+    only_reads = True
+
+    @extend_schema(operation_id="memory_explain", request=RetrieveInput, responses=ExplainReply)
+    def post(self, request: Request) -> Response:
+        return Response(ExplainReply(explain(**question_of(request))).data)
 
 
 class Similar(APIView):
@@ -68,6 +70,18 @@ class MemoryListWithSearch(MemoryList):
         by_id = {row["id"]: row for row in found.filter(pk__in=ids).values(*rows.ROW_FIELDS)}
         results = rows.memory_rows([by_id[pk] for pk in ids if pk in by_id], Gauge.today())
         return Response({"results": results, "next": None, "previous": None}, headers={PATH_HEADER: path})
+
+
+def question_of(request: Request) -> dict[str, Any]:
+    data, account = validated(RetrieveInput, request.data), account_of(request)
+    return {
+        "account": account,
+        "query": data["query"],
+        "scope": recall_scope(account, data.get("projectId")),
+        "count": data.get("count"),
+        "byte_budget": data.get("byteBudget"),
+        "exclude": [Version(one["id"], one.get("bodySha256")) for one in data.get("exclude", [])],
+    }
 
 
 def headers_of(recall: Recall) -> dict[str, str]:

@@ -30,7 +30,9 @@ class Limits:
     paraphrase: float  # cosine from which two memories say the same
 
 
-type Fate = Literal["picked", "delivered", "same text", "paraphrase", "does not fit", "after the last"]
+type Fate = Literal[
+    "picked", "delivered", "same text", "paraphrase", "does not fit", "after the last", "below the floor"
+]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, get_args
 
 from django.core.validators import RegexValidator
 from rest_framework import serializers
@@ -6,6 +6,8 @@ from rest_framework import serializers
 from elowen.lib.rest import IdField, StrictCharField, StrictIntegerField, StrictSerializer
 from memories.models.memory import MAX_BODY_CHARS
 from recall.config import LIMITS
+from recall.packing import Fate
+from recall.retrieval import Path
 
 COUNT, BYTES = LIMITS["memoryRecallCount"], LIMITS["memoryRecallBytes"]
 MAX_EXCLUDED = 5000
@@ -45,3 +47,50 @@ class RecalledRow(serializers.Serializer[Any]):
 
 class RecallReply(serializers.Serializer[Any]):
     memories = RecalledRow(many=True)
+
+
+class ExplainedRow(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="memory.pk")
+    category_id = serializers.IntegerField(source="memory.category_id", allow_null=True)
+    excerpt = serializers.CharField(help_text="The first characters of its body.")
+    body_bytes = serializers.IntegerField(source="memory.body_bytes")
+    fate = serializers.ChoiceField(
+        choices=get_args(Fate.__value__),
+        help_text="`after the last`: the count or the bytes were used up before its turn.",
+    )
+    repeats = serializers.IntegerField(
+        allow_null=True, help_text="The picked memory that says it already: the same text, or a paraphrase."
+    )
+    score = serializers.FloatField(allow_null=True, help_text="Null below the floor.")
+    cosine = serializers.FloatField(allow_null=True, help_text="Null without a current vector.")
+    words = serializers.FloatField(help_text="Share of the question's words that it holds, by their weight.")
+    importance = serializers.IntegerField(source="memory.importance")
+    vitality = serializers.FloatField(allow_null=True)
+
+
+class WordRow(serializers.Serializer[Any]):
+    lexeme = serializers.CharField(help_text="As it is compared: its stem, or a pair of characters.")
+    held = serializers.IntegerField(help_text="Memories of the scope that hold it.")
+    weight = serializers.FloatField(help_text="Its rarity; natural logarithm.")
+
+
+class LimitsRow(serializers.Serializer[Any]):
+    floor = serializers.FloatField()
+    paraphrase = serializers.FloatField()
+    lexical_weight = serializers.FloatField(source="lexical")
+    lexical_floor = serializers.FloatField()
+    importance_weight = serializers.FloatField(source="weights.importance")
+    vitality_weight = serializers.FloatField(source="weights.vitality")
+    count = serializers.IntegerField()
+    byte_budget = serializers.IntegerField()
+
+
+class ExplainReply(serializers.Serializer[Any]):
+    path = serializers.ChoiceField(choices=get_args(Path.__value__))
+    reason = serializers.CharField()
+    provider = serializers.CharField(help_text="Empty where the stored settings cannot be used.")
+    model = serializers.CharField()
+    failure = serializers.CharField(help_text="Why the question could not be embedded; empty when it could.")
+    limits = LimitsRow(allow_null=True, help_text="Null where nothing was looked for.")
+    words = WordRow(many=True)
+    candidates = ExplainedRow(many=True)

@@ -5,11 +5,18 @@ the sum over the words it holds: BM25 without the frequency in a text and withou
 short notes only add noise. See docs/adr/0008.
 """
 
+from typing import Any
+
+from embeddings.scoring import vector_cursor
+from memories.models import Account
+from recall.access_sql import access_params, usable_sql
+from recall.scope import RecallScope
+
 MOST_WORDS = 64  # of a longer question only the rarest count
 MICRO = 1_000_000  # worths are whole numbers, so that their sums do not depend on the order
 
 # Common table expressions behind `usable`, which they read:
-# rarity (lexeme, own, worth), and words (memory_id, worth).
+# rarity (lexeme, own, held, worth), and words (memory_id, worth).
 # `own` words are in the reader's language; the others are those of the people who share a pool.
 # The laterals are never merged into a join, and a probe of the index reads the holders of one word.
 WORDS = f"""
@@ -26,7 +33,7 @@ asked as materialized (
     group by lexeme
 ),
 rarity as materialized (
-    select lexeme, own,
+    select lexeme, own, held,
            round({MICRO} * ln(1 + (total - held + 0.5::float8) / (held + 0.5::float8)))::bigint as worth
     from (
         select lexeme, own,
@@ -49,3 +56,11 @@ words as materialized (
 """  # noqa: S608 - constants
 BEST = "(select max(worth) from words)"
 POSSIBLE = "(select sum(worth) from rarity where own)"
+
+
+def weighed(account: Account, scope: RecallScope, text: str) -> list[tuple[str, int, int]]:
+    """Return (lexeme, memories that hold it, worth) of the words of a text, rarest first."""
+    ctes = f"with usable as materialized ({usable_sql()}), {WORDS}"
+    sql: Any = f"{ctes} select lexeme, held, worth from rarity order by worth desc, lexeme"  # noqa: S608
+    with vector_cursor() as cursor:
+        return cursor.execute(sql, access_params(account, scope) | {"text": text}).fetchall()

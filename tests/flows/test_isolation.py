@@ -46,6 +46,7 @@ OWN = {
     "api/memory/events",
     "api/memory/categories",
     "api/memory/retrieve",
+    "api/memory/explain",
     "api/memory/similar",
     "api/memory/forecast",
 }
