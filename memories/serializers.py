@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.validators import RegexValidator, validate_slug
+from django.core.validators import validate_slug
 from rest_framework import serializers
 
 from elowen.lib.rest import (
@@ -19,9 +19,9 @@ from memories.importance import DEFAULT_IMPORTANCE, MAX_IMPORTANCE, MIN_IMPORTAN
 from memories.models import Category, Memory
 from memories.models.account import LANGUAGES
 from memories.models.memory import MAX_BODY_CHARS, MAX_KIND_CHARS
+from memories.models.project import ABSOLUTE
 from memories.policy import BOUNDS, LEVELS
 
-ABSOLUTE = RegexValidator(r"^/", "The root path must be absolute.")
 ORDERINGS = ("updated_at", "created_at", "last_used_at", "importance", "vitality")
 MAX_BATCH = 500
 MAX_IDS = 1000

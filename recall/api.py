@@ -11,11 +11,11 @@ from memories import rows
 from memories.api.memories import MemoryList
 from memories.api.paging import validated
 from memories.gauge import Gauge
-from memories.models import Memory
+from memories.models import Account, Memory
 from memories.requests import account_of
 from recall.explaining import explain
 from recall.retrieval import PackedMemory, Recall, Version, retrieve
-from recall.scope import recall_scope
+from recall.scope import project_at, recall_scope
 from recall.search import search, similar
 from recall.serializers import ExplainReply, RecallReply, RetrieveInput, SimilarInput
 
@@ -77,11 +77,17 @@ def question_of(request: Request) -> dict[str, Any]:
     return {
         "account": account,
         "query": data["query"],
-        "scope": recall_scope(account, data.get("projectId")),
+        "scope": recall_scope(account, _project_of(account, data)),
         "count": data.get("count"),
         "byte_budget": data.get("byteBudget"),
         "exclude": [Version(one["id"], one.get("bodySha256")) for one in data.get("exclude", [])],
     }
+
+
+def _project_of(account: Account, data: dict[str, Any]) -> int | None:
+    if "projectId" in data or "workingDirectory" not in data:
+        return data.get("projectId")
+    return project_at(account, data["workingDirectory"])
 
 
 def headers_of(recall: Recall) -> dict[str, str]:

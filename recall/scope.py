@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from memories.actions.categories import member_project
-from memories.models import Account, Category
+from memories.models import Account, Category, Project
 from memories.models.category import CategoryQuerySet
+from recall.directories import innermost, real
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,21 @@ def recall_scope(account: Account, project_id: int | None = None) -> RecallScope
         wanted |= Q(project=member_project(account=account, project_id=project_id))
     found = Category.objects.usable_by(account).filter(wanted)
     return RecallScope(tuple(found.order_by("pk").values_list("pk", flat=True)))
+
+
+def project_at(account: Account, directory: str, *, is_local: bool = False) -> int | None:
+    """Return the account's project whose root lies nearest above a directory; None for none.
+
+    Args:
+        is_local: the directory is on this machine. It must exist then, and links are followed. That of a
+            client elsewhere is taken as written, without a look at our own disk.
+    """
+    roots = Project.objects.filter(members=account).exclude(root_path="").order_by("pk")
+    known = roots.values_list("pk", "root_path")
+    if not is_local:
+        return innermost(known, directory)
+    here = real(directory)
+    return innermost(((pk, real(root) or root) for pk, root in known), here) if here else None
 
 
 def usable_categories(account: Account, scope: RecallScope) -> CategoryQuerySet:

@@ -22,6 +22,11 @@ class VersionInput(StrictSerializer):
 class RetrieveInput(StrictSerializer):
     query = StrictCharField(max_length=MAX_BODY_CHARS, allow_blank=True)
     projectId = IdField(required=False)
+    workingDirectory = StrictCharField(
+        max_length=4096,
+        required=False,
+        help_text="Canonical path at the client; without projectId it chooses the project by its root.",
+    )
     count = StrictIntegerField(min_value=COUNT.low, max_value=COUNT.high, required=False)
     byteBudget = StrictIntegerField(min_value=1, max_value=BYTES.high, required=False)
     exclude = serializers.ListField(child=VersionInput(), max_length=MAX_EXCLUDED, required=False)

@@ -5,15 +5,17 @@ from django.utils import timezone
 
 from memories.models.account import Account
 
+ABSOLUTE = RegexValidator(
+    r"^(/|[A-Za-z]:[\\/]|\\\\)", "The root path must be absolute, like /srv/app or C:\\app"
+)
+
 
 class Project(models.Model):
     """Something people work on together. Its members may share a pool of memories."""
 
     slug = models.SlugField(max_length=50, unique=True)
     name = models.CharField(max_length=100)
-    root_path = models.CharField(
-        max_length=1000, blank=True, validators=[RegexValidator(r"^/", "The root path must be absolute.")]
-    )
+    root_path = models.CharField(max_length=1000, blank=True, validators=[ABSOLUTE])
     memory_shared = models.BooleanField("members share memories", default=False)
     created_at = models.DateTimeField(default=timezone.now)
     members = models.ManyToManyField(Account, through="ProjectMember", related_name="projects")

@@ -39,8 +39,8 @@ def test_each_fate_is_told(ada: Account, space: EmbeddingSpace, question: Asks) 
     remembers(space, 1, 0.01, 0, owner=ada, body="best in other words", importance=9)
     remembers(space, 1, 0, 0.8, owner=ada, body="long " * 30, importance=9)
     remembers(space, 1, 0.8, 0, owner=ada, body="had it", importance=8)
-    remembers(space, 1, 1, 0, owner=ada, body="second", importance=8)
-    remembers(space, 1, 1, 1, owner=ada, body="best", importance=1)
+    remembers(space, 1, 1.2, 0, owner=ada, body="second", importance=8)
+    remembers(space, 1, 0.9, 0.5, owner=ada, body="best", importance=8)
     remembers(space, 1, 2, 0, owner=ada, body="last", importance=1)
     remembers(space, 0, 1, 0, owner=ada, body="apart")
     had_it = Version(Memory.objects.get(body="had it").pk)
@@ -54,8 +54,8 @@ def test_each_fate_is_told(ada: Account, space: EmbeddingSpace, question: Asks) 
         ("best in other words", "paraphrase"),
         ("long long long long ", "does not fit"),
         ("had it", "delivered"),
-        ("second", "picked"),
         ("best", "same text"),
+        ("second", "picked"),
         ("last", "after the last"),
         ("apart", "below the floor"),
     ]
@@ -73,7 +73,7 @@ def test_what_is_picked_is_what_a_recall_gives(
     for number in range(20):
         remembers(space, 1, number / 4 - 2, owner=ada, body=f"{'green ' * (number % 3)}tea {number % 7}")
     MemoryFactory.create(owner=ada, body="a pot")
-    asked = {"account": ada, "query": query, "scope": recall_scope(ada), "count": 5}
+    asked: dict[str, Any] = {"account": ada, "query": query, "scope": recall_scope(ada), "count": 5}
 
     told, given = explain(**asked), retrieve(**asked)
 
@@ -174,6 +174,6 @@ def test_others_memories_are_told_to_nobody(
     assert explain(account=ada, query="tea", scope=scope).candidates == []
     assert [one.held for one in explain(account=ada, query="tea", scope=scope).words] == [0]
     client = api(ada)
-    problem(client.post(EXPLAIN, {"query": "tea", "projectId": project.pk}, format="json"), 404)
+    problem(client.post(EXPLAIN, {"query": "tea", "projectId": project.pk}, format="json"), 403)
     wrong = {"query": "tea", "exclude": [{"id": 1, "bodySha256": text_hash_hex("tea")[:-1]}]}
     problem(client.post(EXPLAIN, wrong, format="json"), 400)
